@@ -489,6 +489,30 @@ enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
+enum ql_status ql_op_apply_both(struct ql_ctx *ctx, struct ql_call *first, struct ql_call *second, int at)
+{
+	struct ql_join join = {.second = second, .at = at};
+	struct ql_tensor *inner;
+	enum ql_status status;
+
+	first->join = &join;
+	status = ql_op_apply(ctx, first);
+	first->join = NULL;
+	if (status)
+		return status;
+	inner = first->out[0];
+	first->out[0] = NULL;
+	second->in[at] = inner;
+	if (join.done) {
+		second->out[0] = inner;
+		record(ctx, second, join.operands);
+		return QL_OK;
+	}
+	status = ql_op_apply(ctx, second);
+	ql_tensor_release(ctx, inner);
+	return status;
+}
+
 enum ql_status ql_op_run(
 	struct ql_ctx *ctx, const struct ql_op *op, struct ql_tensor *a, struct ql_tensor *b, struct ql_tensor **out)
 {

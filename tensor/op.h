@@ -58,6 +58,16 @@ struct ql_call {
 	int n_out;
 	const char *path, *kernel, *reason; /* for the ledger; static strings */
 	enum ql_fit_rule fit;               /* on a device: how the kernel finds the scales of a quantized result */
+	struct ql_join *join;               /* what follows, for ql_op_apply_both; else NULL */
+};
+
+/* A call whose operand `at` is the result of the call before it. A path of that may compute both at once: then it sets
+ * `done`, and the result is the one of `second`. */
+struct ql_join {
+	struct ql_call *second;
+	int at;
+	bool done;
+	uint64_t operands; /* of the second, for the ledger */
 };
 
 typedef enum ql_status ql_infer_fn(struct ql_ctx *ctx, struct ql_call *call);
@@ -169,6 +179,9 @@ bool ql_call_keeps_params(struct ql_ctx *ctx, struct ql_call *call);
 void ql_call_drop(struct ql_ctx *ctx, struct ql_call *call);
 /* Runs the call; on QL_OK the outputs are given in call->out (or call->list). On an error no tensor is left. */
 enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call);
+/* Applies `first` and then `second`, whose operand `at` is the only result of `first`: at once if the path of `first` can. The
+ * bits, the ledger and errors are those of two calls. Not for calls that are differentiated. */
+enum ql_status ql_op_apply_both(struct ql_ctx *ctx, struct ql_call *first, struct ql_call *second, int at);
 /* ql_op_apply with one or two operands (b may be NULL) and no attributes, for calls inside the library. */
 enum ql_status ql_op_run(
 	struct ql_ctx *ctx, const struct ql_op *op, struct ql_tensor *a, struct ql_tensor *b, struct ql_tensor **out);

@@ -14,6 +14,7 @@
 #include "interp/host/state.h"
 #include "interp/bind/surplus.h"
 #include "tensor/loops/map.h"
+#include "tensor/ops.h"
 
 /* ---- calling an op ---- */
 
@@ -288,6 +289,60 @@ int ql_call_op(lua_State *L, const struct ql_op *op, bool in_place)
 		tell_recorder(L, &f, in_place, n);
 	ql_pay_gc(L);
 	return n;
+}
+
+static bool all_here(const struct op_frame *f)
+{
+	for (int i = 0; i < f->call.n_in; i++)
+		if (f->call.in[i]->storage->remote)
+			return false;
+	return true;
+}
+
+int ql_call_conv2d_add(lua_State *L)
+{
+	struct ql_ctx *ctx = ql_ctx_of(L);
+	struct op_frame conv, add;
+	struct ql_tensor **box;
+	int at = (int)luaL_checkinteger(L, 1) - 1, top = lua_gettop(L), next;
+	enum ql_status status;
+
+	if (ql_recorded(L) || (at != 0 && at != 1))
+		return 0;
+	memset(&conv.call, 0, sizeof(conv.call));
+	memset(&add.call, 0, sizeof(add.call));
+	conv.call.op = &ql_op_conv2d;
+	add.call.op = &ql_op_add;
+	add.call.in = add.in;
+	add.call.n_in = 2;
+	add.in[at] = add.in[1 - at] = ql_check_tensor(L, 2, "conv2d_add");
+	lua_pushvalue(L, 3);
+	ql_read_arguments(L, "add", add.call.op->doc.attrs, top + 1, &add.args);
+	lua_rotate(L, 4, lua_gettop(L) - top); /* what the arguments borrow stays below the operands */
+	next = read_operands(L, &conv, 4 + lua_gettop(L) - top);
+	ql_read_arguments(L, "conv2d", conv.call.op->doc.attrs, next, &conv.args);
+	conv.call.attr = conv.args.value;
+	add.call.attr = add.args.value;
+	if (!all_here(&conv) || !all_here(&add))
+		return 0;
+	luaL_checkstack(L, 8, "too many arguments");
+	box = ql_box_new(L);
+	status = ql_op_apply_both(ctx, &conv.call, &add.call, at);
+	if (status == QL_ERR_MEMORY) {
+		add.in[at] = add.in[1 - at]; /* no longer the result that is gone */
+		hold_tensors(ctx, &conv, true);
+		hold_tensors(ctx, &add, true);
+		ql_collect(L);
+		status = ql_op_apply_both(ctx, &conv.call, &add.call, at);
+		add.in[at] = add.in[1 - at];
+		hold_tensors(ctx, &conv, false);
+		hold_tensors(ctx, &add, false);
+	}
+	if (status)
+		return ql_raise(L, status);
+	*box = add.call.out[0];
+	ql_pay_gc(L);
+	return 1;
 }
 
 static int op_call(lua_State *L)

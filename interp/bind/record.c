@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "interp/bind/call.h"
 #include "interp/prelude/libs.h"
 #include "interp/prelude/prelude.h"
 #include "interp/bind/spec.h"
@@ -279,8 +280,8 @@ static int place(lua_State *L)
 int ql_open_record(lua_State *L)
 {
 	static const luaL_Reg functions[] = {{"record", set_recorder}, {"identity", identity}, {"storage", storage},
-		{"op", op_function}, {"spec_params", spec_params}, {"fixed", fixed}, {"exp_int", exp_int},
-		{"place", place}, {"non_negative", non_negative}, {NULL, NULL}};
+		{"op", op_function}, {"conv2d_add", ql_call_conv2d_add}, {"spec_params", spec_params}, {"fixed", fixed},
+		{"exp_int", exp_int}, {"place", place}, {"non_negative", non_negative}, {NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	luaL_setfuncs(L, functions, 0);

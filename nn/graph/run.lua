@@ -3,7 +3,7 @@
 -- Where floats become codes, the last bit of a sum may decide between two codes: such graphs run with ordered
 -- products (tensor/kernels/kernels.h), like quantized modules and exported C. A value is released after its last
 -- user. What a run looks up for each node is prepared once for each graph (program_of), unless functions of the user
--- or names of inner values are involved.
+-- or names of inner values are involved; a convolution and the sum of its codes with others are then one call.
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local core = internal.import 'nn/graph/core'
@@ -189,11 +189,12 @@ end
 local MOST = 3 -- operands of a step that is called without a list
 
 local function step_of(node, places)
-	local info, step = ops.info(node.op), {name = node.name, node = node, free = {}, results = {}}
+	local info, step = ops.info(node.op), {name = node.name, node = node, free = {}, results = {}, reads = {}}
 	local plain = #node.inputs <= MOST and #node.results == 1 and not info.list_in and not info.list_out and not size.varies(node.attrs)
 	for i, ref in ipairs(node.inputs) do
 		step[i] = places[ref]
 		plain = plain and step[i] ~= nil
+		table.insert(step.reads, places[ref])
 	end
 	for i = 1, #node.results do step.results[i] = places[core.ref(node.name, i)] end
 	if plain then
@@ -203,14 +204,45 @@ local function step_of(node, places)
 	return step
 end
 
+-- A convolution whose only user adds its codes to others runs with that sum, in one call: the codes between them need no memory.
+-- Which value the step of the sum then leaves out: 1 or 2.
+local function joins(step, by_place, uses)
+	if step.node.op ~= 'add' or not step.f or #step.reads ~= 2 or not step.node.attrs.out then return end
+	for at = 2, 1, -1 do
+		local conv = by_place[step[at]]
+		if conv and conv.node.op == 'conv2d' and conv.f and conv.node.attrs.out and uses[step[at]] == 1 and step[1] ~= step[2] then
+			return at, conv
+		end
+	end
+end
+
+local function join_sums(g, program, places)
+	local by_place, uses, gone = {}, {}, {}
+	for _, step in ipairs(program) do
+		by_place[step.results[1]] = step
+		for _, place in ipairs(step.reads) do uses[place] = (uses[place] or 0) + 1 end
+	end
+	core.each_output(g, function(leaf) uses[places[leaf.ref]] = 2 end)
+	for _, step in ipairs(program) do
+		local at, conv = joins(step, by_place, uses)
+		if at then
+			step.join, step.at, step.other = conv, at, step[3 - at]
+			step.reads = table.move(conv.reads, 1, #conv.reads, 2, {step.other})
+			by_place[step.results[1]], by_place[conv.results[1]] = nil, nil
+			gone[conv] = true
+		end
+	end
+	for i = #program, 1, -1 do
+		if gone[program[i]] then table.remove(program, i) end
+	end
+end
+
 -- The step after which each value is not needed; outputs always are.
 local function mark_last(g, program, places)
 	local last = {}
 	for _, step in ipairs(program) do
 		for _, place in ipairs(step.results) do last[place] = step end
-		for _, ref in ipairs(step.node.inputs) do
-			if places[ref] then last[places[ref]] = step end
-		end
+		for _, place in ipairs(step.reads) do last[place] = step end
 	end
 	core.each_output(g, function(leaf) last[places[leaf.ref]] = nil end)
 	for _, name in ipairs(g.order) do -- given values are not ours
@@ -241,6 +273,7 @@ local function program_of(g)
 			program[#program + 1] = step_of(node, places)
 		end
 	end
+	join_sums(g, program, places)
 	mark_last(g, program, places)
 	programs[g] = program
 	return program
@@ -252,21 +285,43 @@ local function general_step(step, values, b)
 	for i, result in ipairs(apply(step.node, operands, b)) do values[step.results[i]] = result end
 end
 
+local function plain_step(step, values)
+	local f, n = step.f, step.n
+	if n == 1 then return f(values[step[1]], step.more, step.rest) end
+	if n == 2 then return f(values[step[1]], values[step[2]], step.more, step.rest) end
+	if n == 3 then return f(values[step[1]], values[step[2]], values[step[3]], step.more, step.rest) end
+	return f(step.more, step.rest)
+end
+
+-- A convolution and a sum, in two calls where they cannot be one.
+local function joined_step(program, step, values)
+	local conv = step.join
+	program.at = conv
+	local result
+	if conv.n == 3 then
+		result = internal.conv2d_add(step.at, values[step.other], step.more, values[conv[1]], values[conv[2]], values[conv[3]], conv.more)
+	else
+		result = internal.conv2d_add(step.at, values[step.other], step.more, values[conv[1]], values[conv[2]], conv.more)
+	end
+	if result then return result end
+	values[step[step.at]] = plain_step(conv, values)
+	program.at = step
+	result = plain_step(step, values)
+	release(values[step[step.at]])
+	values[step[step.at]] = nil
+	return result
+end
+
 local function run_steps(program, values, b)
 	for i = 1, #program do
 		local step = program[i]
-		local f, n = step.f, step.n
 		program.at = step
-		if not f then
-			general_step(step, values, b)
-		elseif n == 1 then
-			values[step.results[1]] = f(values[step[1]], step.more, step.rest)
-		elseif n == 2 then
-			values[step.results[1]] = f(values[step[1]], values[step[2]], step.more, step.rest)
-		elseif n == 3 then
-			values[step.results[1]] = f(values[step[1]], values[step[2]], values[step[3]], step.more, step.rest)
+		if step.join then
+			values[step.results[1]] = joined_step(program, step, values)
+		elseif step.f then
+			values[step.results[1]] = plain_step(step, values)
 		else
-			values[step.results[1]] = f(step.more, step.rest)
+			general_step(step, values, b)
 		end
 		for _, place in ipairs(step.free) do
 			release(values[place])

@@ -46,6 +46,15 @@ struct ql_conv_params {
 	struct ql_rounding r;
 };
 
+/* A second operand that is added to the codes: v * by[0] + (code of other - other_zero) * by[1], rounded to `r`. */
+struct ql_conv_sum {
+	const uint8_t *other; /* laid out like the result, with channels last; NULL: no sum */
+	unsigned dtype;       /* of other */
+	int32_t other_zero;
+	float by[2];
+	struct ql_rounding r;
+};
+
 /* What tiles read, cached with the weight's storage. */
 struct ql_conv_tiles {
 	int64_t panels, panel; /* of a group; bytes of a panel */
@@ -60,7 +69,7 @@ enum ql_status ql_conv_tiles_prepare(const struct ql_conv_int *j, const struct q
 	const struct ql_conv_params *p, struct ql_conv_tiles *t);
 /* x: codes (n, c, h, w), with their channels last or contiguous. The codes of j->out get their channels last. */
 enum ql_status ql_conv_tiles(const struct ql_conv_int *j, const struct ql_conv_params *p, const struct ql_conv_tiles *t,
-	const struct ql_tensor *x);
+	const struct ql_conv_sum *sum, const struct ql_tensor *x);
 
 enum ql_status ql_conv_int_unfolded(const struct ql_conv_int *j);
 /* True if the direct algorithm is at least as fast as products: few channels per group, taps close together. */

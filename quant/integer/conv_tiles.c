@@ -31,6 +31,7 @@ struct job {
 	const struct ql_conv_tiles *t;
 	const struct ql_conv_i8 *kernel;
 	const uint8_t *x;
+	const uint8_t *other; /* NULL: nothing is added */
 	uint8_t *out;
 	bool last, in_place; /* x has its channels last; tiles read x itself */
 	uint8_t flip;        /* to make codes of x unsigned */
@@ -113,9 +114,11 @@ static void copy_lines(const struct job *j, int64_t image, int64_t group, int64_
 static void tile_row(const struct job *j, const uint8_t *x, int64_t n, int columns,
 	const struct ql_conv_i8_codes *codes, const int8_t *w, uint8_t *to)
 {
+	const uint8_t *other = j->other ? j->other + (to - j->out) : NULL;
+
 	for (int64_t i = 0; i < n; i += j->pixels)
 		j->kernel->codes((int)ql_min64(j->pixels, n - i), columns, &j->sums, codes, x + i * j->sums.step, w,
-			NULL, to + i * codes->pitch);
+			other ? other + i * codes->pitch : NULL, to + i * codes->pitch);
 }
 
 /* Rows of a group's result, from panel `from` to `end`; x: the first line that they read. */
@@ -246,7 +249,7 @@ static bool reads_in_place(const struct job *j)
 }
 
 enum ql_status ql_conv_tiles(const struct ql_conv_int *c, const struct ql_conv_params *p, const struct ql_conv_tiles *t,
-	const struct ql_tensor *x)
+	const struct ql_conv_sum *sum, const struct ql_tensor *x)
 {
 	const struct ql_window *w = &c->c.window;
 	struct job j = {.c = c,
@@ -259,7 +262,14 @@ enum ql_status ql_conv_tiles(const struct ql_conv_int *c, const struct ql_conv_p
 			.zero = p->r.zero,
 			.lo = p->r.lo,
 			.hi = p->r.hi,
-			.pitch = c->c.o}};
+			.pitch = c->c.o,
+			.by = {sum->by[0], sum->by[1]},
+			.sum_lo = sum->r.lo,
+			.sum_hi = sum->r.hi,
+			.sum_zero = sum->r.zero,
+			.other_zero = sum->other_zero + (sum->dtype == QL_int8 ? 128 : 0),
+			.flip = sum->dtype == QL_int8 ? 0x80 : 0},
+		.other = sum->other};
 	int64_t tasks;
 	double ns;
 	enum ql_status status;

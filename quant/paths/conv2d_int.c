@@ -9,6 +9,7 @@
 #include "quant/integer/rescale.h"
 #include "tensor/images.h"
 #include "tensor/kernels/kernels.h"
+#include "tensor/ledger.h"
 #include "tensor/ragged.h"
 #include "tensor/scratch.h"
 
@@ -157,6 +158,71 @@ static enum ql_status prepare_codes(
 
 /* ---- tiles ---- */
 
+/* A sum with the result that has the tiles' rules (quant/integer/rescale_bytes.c): both operands and the result are bytes
+ * of one shape with one scale, and the other operand has its channels last. Sets *q to the params of the sum and
+ * join->done; else leaves both. `codes`: the result of the convolution, without its bytes. */
+static enum ql_status join_sum(struct ql_ctx *ctx, struct ql_join *join, struct ql_tensor *codes,
+	struct ql_conv_sum *sum, struct ql_qparams **q)
+{
+	struct ql_call *call = join->second;
+	struct ql_tensor *other = call->in[1 - join->at];
+	const struct ql_value *v = ql_call_attr(call, "out");
+	const struct ql_spec *spec = v ? v->spec : NULL;
+	const float nothing[2] = {0, 0};
+	const char *unused;
+	const struct ql_path *path;
+	enum ql_status status;
+
+	call->in[join->at] = codes;
+	call->n_out = 1;
+	if (!spec || !spec->has_scale || spec->requant != QL_REQUANT_FLOAT || ql_dtypes[spec->dtype].bits != 8 ||
+		!other->q || other->q->axis >= 0 || other->q->block || !ql_images_last(other) ||
+		!ql_tensor_same_shape(other, codes) || call->op->infer(ctx, call))
+		return QL_OK;
+	path = ql_call_path(ctx, call, &unused);
+	if (!path || strcmp(path->op, "add"))
+		return QL_OK;
+	status = ql_rescale_params(ctx, spec, nothing, codes->rank, codes->shape, q);
+	if (status)
+		return status;
+	join->done = true;
+	join->operands = ql_ledger_key(call);
+	call->path = path->name;
+	call->kernel = ctx->kernels->conv_i8->name;
+	sum->other = ql_images_data(other);
+	sum->dtype = other->dtype;
+	sum->other_zero = (int32_t)zero_of(other, 0);
+	sum->r = ql_rounding_of_params(*q);
+	if (ql_call_attr(call, "act"))
+		sum->r.lo = sum->r.lo < 0 ? 0 : sum->r.lo;
+	sum->by[0] = (float)((double)(float)ql_tensor_at_f64(codes->q->scale, 0) / ql_tensor_at_f64((*q)->scale, 0));
+	sum->by[1] = (float)((double)(float)ql_tensor_at_f64(other->q->scale, 0) / ql_tensor_at_f64((*q)->scale, 0));
+	return QL_OK;
+}
+
+/* Allocates the result under the params q, or under those of a sum that follows. */
+static enum ql_status open_result(
+	struct ql_conv_int *j, struct ql_call *call, unsigned dtype, struct ql_qparams *q, struct ql_conv_sum *sum)
+{
+	const struct ql_result *r = &call->result[0];
+	struct ql_tensor codes = {.refs = 1, .dtype = (uint8_t)dtype, .rank = (uint8_t)r->rank, .q = q};
+	struct ql_qparams *joined = NULL;
+	enum ql_status status = QL_OK;
+
+	for (int d = 0; d < r->rank; d++)
+		codes.shape[d] = r->shape[d];
+	if (call->join)
+		status = join_sum(j->ctx, call->join, &codes, sum, &joined);
+	if (!status)
+		status = ql_tensor_new(j->ctx, joined ? ql_call_attr(call->join->second, "out")->spec->dtype : dtype,
+			r->rank, r->shape, &call->out[0]);
+	if (!status)
+		call->out[0]->q = joined ? joined : ql_qparams_keep(q);
+	else
+		ql_qparams_release(j->ctx, joined);
+	return status;
+}
+
 /* Computes codes by tiles where they fit; else sets *done to false. x: of whole bytes, as it is stored. */
 static enum ql_status run_tiles(struct ql_conv_int *j, struct ql_call *call, const struct ql_spec *spec,
 	struct ql_tensor *x, const struct ql_tensor *w, bool *done)
@@ -166,6 +232,7 @@ static enum ql_status run_tiles(struct ql_conv_int *j, struct ql_call *call, con
 	struct ql_conv_params p = {.x_scale = (float)ql_tensor_at_f64(call->in[0]->q->scale, 0),
 		.x_zero = j->zero + (j->dtype == QL_int8 ? 128 : 0),
 		.relu = j->e.act != NULL};
+	struct ql_conv_sum sum = {0};
 	struct ql_conv_tiles t;
 	struct ql_qparams *q = NULL;
 	enum ql_status status;
@@ -181,15 +248,14 @@ static enum ql_status run_tiles(struct ql_conv_int *j, struct ql_call *call, con
 	}
 	if (!status && t.w) {
 		*done = true;
-		status = ql_tensor_new(j->ctx, spec->dtype, r->rank, r->shape, &call->out[0]);
+		status = open_result(j, call, spec->dtype, q, &sum);
 	}
 	if (!status && *done) {
 		j->out = call->out[0];
-		j->out->q = ql_qparams_keep(q);
 		call->path = ql_requant_path(call->path, spec->requant);
 		call->kernel = j->ctx->kernels->conv_i8->name;
 		if (j->c.n * j->c.o * j->pixels > 0)
-			status = ql_conv_tiles(j, &p, &t, x);
+			status = ql_conv_tiles(j, &p, &t, &sum, x);
 	}
 	ql_qparams_release(j->ctx, q);
 	return status;

@@ -86,3 +86,53 @@ it('releases values after their last use, but no input, constant, output, nor wh
 	values = third:run(values[1])
 	assert(values[2]:error(v:view(50000)).max == 0)
 end)
+
+-- A convolution and the sum that is its only user run in one call, and give the same as the two (which keep= asks for), in values, spec
+-- and ledger.
+local function rows_of_log()
+	local counts = {}
+	for _, row in ipairs(quant.ledger(true)) do
+		local key = row.op .. ' ' .. row.operands .. ' ' .. row.path
+		counts[key] = (counts[key] or 0) + row.count
+	end
+	return counts
+end
+
+local function check_join(net, v, joined, o)
+	net:calibrate({{v, v}}, {log=false})
+	o = o or {}
+	local q = graph.trace(net:eval(), v):quantize{mode='static', weight='int8/1', rules=o.rules, rounding=o.rounding}
+	local inner = q.order[#q.order - 1]
+	quant.log 'reset'
+	local y = q:run(v)
+	local found = false
+	for _, row in ipairs(quant.ledger()) do found = found or row.op == 'add' and row.kernel:find '^conv_i8' ~= nil end
+	local one = rows_of_log()
+	local z = q:run(v, {keep=inner})
+	local two = rows_of_log()
+	assert(y:eq(z):all():item() and y:quantized() == z:quantized())
+	assert(found == joined)
+	for key, n in pairs(one) do assert(two[key] == n, key) end
+	for key, n in pairs(two) do assert(one[key] == n, key) end
+	return q
+end
+
+it('runs a convolution and a sum in one call', function()
+	tensor.seed(8)
+	local function conv(i, o, k, s) return nn.Conv2d(i, o, k or 3, {pad=(k or 3) // 2, stride=s or 1, bias=s ~= 2}) end
+	for _, channels in ipairs {4, 16, 37} do
+		local v = tensor.randn(3, channels, 7, 9)
+		local function net(n, ...)
+			local list = {conv(channels, channels), nn.ReLU(), ...}
+			for _, layer in ipairs {nn.AvgPool2d(), nn.Flatten(), nn.Linear(n, 2)} do list[#list + 1] = layer end
+			return nn.Sequential(list)
+		end
+		check_join(net(channels, nn.Residual{conv(channels, channels), nn.ReLU(), conv(channels, channels)}, nn.ReLU()), v, true)
+		check_join(net(channels, nn.Residual{conv(channels, channels)}), v, true)
+		check_join(net(20, nn.Residual{conv(channels, 20, 3, 2), shortcut=conv(channels, 20, 1, 2)}), v, true)
+		check_join(net(channels, nn.Residual{conv(channels, channels), nn.Residual{conv(channels, channels, 1)}}), v, true)
+		check_join(net(channels, nn.Residual{conv(channels, channels)}), v, true, {rules={{'.*', input='int8'}}})
+		check_join(net(channels, nn.Residual{conv(channels, channels)}), v, false, {rounding='double'})
+		check_join(net(channels, nn.Residual{conv(channels, channels), nn.MaxPool2d(3, {stride=1, pad=1})}), v, false)
+	end
+end)
