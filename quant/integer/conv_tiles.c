@@ -106,6 +106,7 @@ static void copy_lines(const struct job *j, int64_t image, int64_t group, int64_
 		copy_pixels(j, image, group, y, n, to + left * j->channels);
 		memset(to + (left + n) * j->channels, pad, (size_t)((reach - left - n) * j->channels));
 	}
+	memset(to, 0, 4); /* times weights of 0 */
 }
 
 /* ---- tiles ---- */
