@@ -20,6 +20,14 @@ static uint8_t code_8(enum fill fill, uint8_t lo, uint8_t hi)
 	}
 }
 
+static uint32_t bits_of(float x)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	return bits;
+}
+
 /* float32 instead of the sums c, without bias and bound, or with both. */
 static void check_scaled(const struct ql_gemm_i8 *k, int rows, int64_t k4, const uint8_t *a, int64_t lda,
 	const int8_t *b, const int32_t *c, int with)
@@ -55,7 +63,7 @@ static void check_scaled(const struct ql_gemm_i8 *k, int rows, int64_t k4, const
 
 			v = v + bias[j];
 			v = v < to.least ? to.least : v;
-			good &= !memcmp(&v, &y[i * ld + j], 4) || (isnan(v) && isnan(y[i * ld + j]));
+			good &= bits_of(v) == bits_of(y[i * ld + j]) || (isnan(v) && isnan(y[i * ld + j]));
 		}
 	CHECK(good, "%s: %d rows as float32, k %lld", k->name, rows, (long long)(4 * k4));
 	CHECK(guarded(y, used, used + 64), "%s: wrote behind its rows", k->name);
@@ -538,7 +546,7 @@ static void test_gemm_f32(const void *kernel)
 #define test_simd NULL
 #define test_limit NULL
 
-extern const struct ql_gemm_i8 gemm_i8_evex;
+extern const struct ql_gemm_i8 gemm_i8_evex, gemm_i8_amx_model;
 
 int main(void)
 {
@@ -554,5 +562,6 @@ int main(void)
 		missing("gemm_i8_avxvnni in AVX-512 encoding", evex);
 	else
 		test_kernel(&i8, "avxvnni in AVX-512 encoding", &gemm_i8_evex);
+	test_kernel(&i8, "amx on a model of its instructions", &gemm_i8_amx_model);
 	return check_end();
 }

@@ -17,6 +17,14 @@ static float expected(const struct ql_gemm_i8_out *out, int64_t sum, int64_t i, 
 	return out->end && out->end->relu && y < 0 ? 0 : y;
 }
 
+static uint32_t bits_of(float x)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	return bits;
+}
+
 /* As float32 with all epilogues and as int32, with B packed before and by the product. */
 static void check_results(
 	struct ql_ctx *ctx, struct shape s, const struct operand *a, const struct operand *b, bool packed, int variant)
@@ -52,7 +60,7 @@ static void check_results(
 			int64_t sum = oracle(a, b, s.k, i, j);
 			float want = expected(&out, sum, i, j);
 
-			good &= c[i * ld + j] == sum && !memcmp(&want, &y[i * ld + j], 4);
+			good &= c[i * ld + j] == sum && bits_of(want) == bits_of(y[i * ld + j]);
 		}
 	CHECK(good, "%s, %d threads: results of %lld x %lld x %lld, variant %d", ql_kernels_level(), ctx->threads,
 		(long long)s.m, (long long)s.n, (long long)s.k, variant);
