@@ -60,24 +60,48 @@ static enum ql_status bits_of(struct ql_ctx *ctx, struct ql_tensor *t, bool colu
 	return status;
 }
 
+/* The elements of t, of the given dtype, if they can be read where they are; else NULL. */
+static const void *elements_of(const struct ql_tensor *t, unsigned dtype)
+{
+	bool plain = t->dtype == dtype && !t->q && t->storage->data && ql_tensor_is_contiguous(t);
+
+	return plain ? ql_tensor_data(t) : NULL;
+}
+
+static enum ql_status read_scales(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_factor *f)
+{
+	int64_t n = ql_tensor_nelem(t);
+	float *scale;
+
+	f->scale = elements_of(t, QL_float32);
+	if (f->scale)
+		return QL_OK;
+	f->scale = scale = ql_scratch_array(ctx, n, sizeof(*scale));
+	for (int64_t i = 0; scale && i < n; i++)
+		scale[i] = (float)ql_tensor_at_f64(t, i);
+	return scale ? QL_OK : QL_ERR_MEMORY;
+}
+
+static enum ql_status read_zeros(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_factor *f)
+{
+	int64_t n = ql_tensor_nelem(t);
+	int32_t *zero;
+
+	f->zero = elements_of(t, QL_int32);
+	if (f->zero)
+		return QL_OK;
+	f->zero = zero = ql_scratch_array(ctx, n, sizeof(*zero));
+	for (int64_t i = 0; zero && i < n; i++)
+		zero[i] = (int32_t)ql_tensor_at_f64(t, i);
+	return zero ? QL_OK : QL_ERR_MEMORY;
+}
+
 static enum ql_status read_params(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_factor *f)
 {
-	const struct ql_qparams *q = t->q;
-	int64_t n = ql_tensor_nelem(q->scale);
-	float *scale = ql_scratch_array(ctx, n, sizeof(*scale));
-	int32_t *zero = q->zero_point ? ql_scratch_array(ctx, n, sizeof(*zero)) : NULL;
+	enum ql_status status = read_scales(ctx, t->q->scale, f);
 
-	if (!scale || (q->zero_point && !zero))
-		return QL_ERR_MEMORY;
-	for (int64_t i = 0; i < n; i++) {
-		scale[i] = (float)ql_tensor_at_f64(q->scale, i);
-		if (zero)
-			zero[i] = (int32_t)ql_tensor_at_f64(q->zero_point, i);
-	}
-	f->scale = scale;
-	f->zero = zero;
 	f->dtype = byte_codes(t->dtype);
-	return QL_OK;
+	return status || !t->q->zero_point ? status : read_zeros(ctx, t->q->zero_point, f);
 }
 
 /* Determines along which axis of the product the scale of t varies; `line` is the axis of rows (a) or columns (b),

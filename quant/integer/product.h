@@ -29,7 +29,7 @@ struct ql_product {
 	bool wide; /* 16-bit codes: 64-bit sums */
 };
 
-/* Prepares both operands (a: …, m, k; b: …, k, n); arrays are in scratch memory. Release with ql_product_done. */
+/* Prepares both operands (a: …, m, k; b: …, k, n); arrays are those of the params or in scratch memory. Release with ql_product_done. */
 enum ql_status ql_product_start(
 	struct ql_ctx *ctx, const char *op, struct ql_tensor *a, struct ql_tensor *b, struct ql_product *p);
 void ql_product_done(struct ql_ctx *ctx, struct ql_product *p);
