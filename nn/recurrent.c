@@ -131,7 +131,7 @@ static enum ql_status plain_operands(struct ql_ctx *ctx, struct ql_call *call, u
 	rest.in = in;
 	rest.n_in = n;
 	if (n) {
-		status = ql_fallback(ctx, &rest, reason, decoded);
+		status = ql_fallback(ctx, &rest, reason, 0, decoded);
 		call->path = "fallback";
 		call->reason = reason;
 	}

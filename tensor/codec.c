@@ -24,7 +24,8 @@
 
 static struct ql_codec_run run_at(const struct ql_codec *c, int64_t row, int64_t column, int64_t n, int64_t scale)
 {
-	struct ql_codec_run r = {.code = row * c->g.pitch + column, .plain = row * c->g.row + column, .n = n};
+	struct ql_codec_run r = {
+		.code = row * c->g.pitch + column, .plain = row * c->g.row + column - c->origin, .n = n};
 
 	r.in = c->in ? c->in + r.plain : NULL;
 	r.shift = c->shift ? c->shift + scale : NULL;
@@ -105,29 +106,36 @@ static bool fit_piece(struct ql_codec *c, int64_t row, int64_t begin, int64_t en
 	return !c->given_up;
 }
 
-/* Pieces are a multiple of 8 long, so those of a packed row never share a byte. */
-static void codec_piece(struct ql_codec *c, int64_t i)
+/* Columns begin..end-1 of a row. */
+static void codec_span(struct ql_codec *c, int64_t row, int64_t begin, int64_t end)
 {
 	const struct ql_grain *g = &c->g;
-	int64_t r = i / c->pieces, column = i % c->pieces * c->piece, end = ql_min64(column + c->piece, g->row), run;
+	int64_t run;
 
-	if (c->fit && !fit_piece(c, r, column, end))
-		return;
-	if (ql_codec_log_block(c) && column % g->block == 0) {
-		whole_blocks(c, r, column, end);
+	if (ql_codec_log_block(c) && begin % g->block == 0) {
+		whole_blocks(c, row, begin, end);
 		return;
 	}
 	if (g->kind == QL_GRAIN_BLOCK && g->block < SHORT_BLOCK && ql_codec_has_kernel(c)) {
-		short_blocks(c, r, column, end);
+		short_blocks(c, row, begin, end);
 		return;
 	}
-	while (column < end) {
-		int64_t s = ql_grain_scale(g, r, column, &run), n = ql_min64(run, end - column);
-		struct ql_codec_run one = run_at(c, r, column, n, s);
+	while (begin < end) {
+		int64_t s = ql_grain_scale(g, row, begin, &run), n = ql_min64(run, end - begin);
+		struct ql_codec_run one = run_at(c, row, begin, n, s);
 
 		ql_codec_run(c, &one);
-		column += n;
+		begin += n;
 	}
+}
+
+/* Pieces are a multiple of 8 long, so those of a packed row never share a byte. */
+static void codec_piece(struct ql_codec *c, int64_t i)
+{
+	int64_t r = i / c->pieces, column = i % c->pieces * c->piece, end = ql_min64(column + c->piece, c->g.row);
+
+	if (!c->fit || fit_piece(c, r, column, end))
+		codec_span(c, r, column, end);
 }
 
 static void codec_body(void *arg, int64_t begin, int64_t end)
@@ -231,6 +239,17 @@ static enum ql_status codec_all(struct ql_ctx *ctx, struct ql_codec *c)
 	return status;
 }
 
+/* Makes c read the codes of t, which is contiguous, or of `dense`, its copy. */
+static void read_codes(struct ql_codec *c, const struct ql_tensor *t, const struct ql_tensor *dense)
+{
+	const struct ql_tensor *codes = dense ? dense : t;
+	int64_t skip = codes->offset * ql_dtypes[t->dtype].bits / 8;
+
+	c->ragged = ql_ragged_closed(codes) ? codes->storage->ragged : NULL;
+	c->first = codes->offset;
+	c->q = c->ragged ? NULL : (char *)codes->storage->data + skip;
+}
+
 enum ql_status ql_decode(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_tensor **out)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
@@ -248,12 +267,7 @@ enum ql_status ql_decode(struct ql_ctx *ctx, const struct ql_tensor *t, struct q
 	if (!status)
 		status = codec_start(ctx, &c, t, false);
 	if (!status) {
-		const struct ql_tensor *codes = dense ? dense : t;
-		int64_t skip = codes->offset * ql_dtypes[t->dtype].bits / 8;
-
-		c.ragged = ql_ragged_closed(codes) ? codes->storage->ragged : NULL;
-		c.first = codes->offset;
-		c.q = c.ragged ? NULL : (char *)codes->storage->data + skip;
+		read_codes(&c, t, dense);
 		c.out = ql_tensor_data(*out);
 		status = codec_all(ctx, &c);
 	}
@@ -265,6 +279,63 @@ enum ql_status ql_decode(struct ql_ctx *ctx, const struct ql_tensor *t, struct q
 	}
 	return status;
 }
+
+/* ---- parts of rows ---- */
+
+struct ql_decoder {
+	struct ql_codec codec;
+	struct ql_tensor *dense; /* contiguous codes; NULL: the tensor's own */
+	int64_t row;             /* elements of a row of the tensor */
+};
+
+enum ql_status ql_decoder_open(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_decoder **out)
+{
+	struct ql_decoder *d = ql_scratch_take(ctx, sizeof(*d));
+	enum ql_status status = QL_OK;
+
+	*out = d;
+	if (!d)
+		return QL_ERR_MEMORY;
+	*d = (struct ql_decoder){.row = t->shape[t->rank - 1]};
+	if (ql_ragged_closed(t) && t->storage->ragged->channels)
+		status = ql_ragged_open(ctx, t->storage); /* for good */
+	if (!status && !ql_tensor_is_contiguous(t))
+		status = ql_tensor_cast(ctx, t, t->dtype, &d->dense);
+	if (!status)
+		status = codec_start(ctx, &d->codec, t, false);
+	if (!status)
+		read_codes(&d->codec, t, d->dense);
+	d->codec.stream = false;
+	return status;
+}
+
+void ql_decoder_close(struct ql_ctx *ctx, struct ql_decoder *d)
+{
+	if (d)
+		ql_tensor_release(ctx, d->dense);
+}
+
+void ql_decoder_read(const struct ql_decoder *d, int64_t row, int64_t column, int64_t n, float *out)
+{
+	int64_t at = row * d->row + column, wide = d->codec.g.row, r = at / wide, begin = at % wide;
+	struct ql_codec part = {.g = d->codec.g,
+		.scheme = d->codec.scheme,
+		.kernels = d->codec.kernels,
+		.codes = d->codec.codes,
+		.dtype = d->codec.dtype,
+		.scale = d->codec.scale,
+		.shift = d->codec.shift,
+		.zero = d->codec.zero,
+		.q = d->codec.q,
+		.ragged = d->codec.ragged,
+		.first = d->codec.first,
+		.out = out,
+		.origin = at};
+
+	codec_span(&part, r, begin, begin + n);
+}
+
+/* ---- encoding ---- */
 
 /* Gives x itself when it is contiguous float32, else a contiguous float32 copy. */
 static enum ql_status as_f32(struct ql_ctx *ctx, const struct ql_tensor *x, struct ql_tensor **out)

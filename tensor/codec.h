@@ -46,6 +46,14 @@ enum ql_status ql_encode_fitted(struct ql_ctx *ctx, const struct ql_tensor *x, s
 enum ql_status ql_encode_stochastic(
 	struct ql_ctx *ctx, const struct ql_tensor *x, struct ql_tensor *t, int64_t *nan, int64_t *inf);
 
+/* Decodes parts of the rows (along the last axis) of the quantized t, of rank 1 and more and in the host's memory, whose codec is no
+ * function of the host; the bits are those of ql_decode. The decoder is in scratch memory, and uses t until it is closed; close it
+ * after an error, too. Reading neither fails nor allocates: threads may read concurrently. */
+struct ql_decoder;
+enum ql_status ql_decoder_open(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_decoder **out);
+void ql_decoder_read(const struct ql_decoder *d, int64_t row, int64_t column, int64_t n, float *out);
+void ql_decoder_close(struct ql_ctx *ctx, struct ql_decoder *d);
+
 /* Sets codes->table to the scheme's table, in scratch memory; NULL if the scheme has none. */
 enum ql_status ql_codes_table(struct ql_ctx *ctx, const struct ql_scheme *scheme, struct ql_codes *codes);
 

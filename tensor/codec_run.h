@@ -31,6 +31,7 @@ struct ql_codec {
 	const float *in;                    /* encode */
 	const struct ql_stochastic *random; /* encode: rounding; NULL: to nearest */
 	float *out;                         /* decode */
+	int64_t origin;                     /* index of the value at `out`: 0, or of a part */
 	int64_t piece, pieces;              /* elements per piece; pieces per row */
 	const struct ql_codec_fit *fit;     /* encode: finds scales, zero points and shifts; NULL: they are known */
 	_Atomic bool given_up;

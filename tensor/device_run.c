@@ -420,7 +420,7 @@ static enum ql_status run_decoded(struct ql_ctx *ctx, struct ql_call *call, cons
 	call->in = copy;
 	ctx->nograd++; /* gradients pass the given operands */
 	ctx->depth++;
-	status = ql_fallback(ctx, call, reason, decoded);
+	status = ql_fallback(ctx, call, reason, 0, decoded);
 	ctx->depth--;
 	ctx->nograd--;
 	for (int i = 0; i < call->n_in && !status; i++) /* ql_tape_wanted is to answer the same */

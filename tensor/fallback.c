@@ -21,12 +21,13 @@ static enum ql_status announce(struct ql_ctx *ctx, const struct ql_call *call, c
 	return QL_OK;
 }
 
-enum ql_status ql_fallback(struct ql_ctx *ctx, struct ql_call *call, const char *reason, struct ql_tensor **decoded)
+enum ql_status ql_fallback(
+	struct ql_ctx *ctx, struct ql_call *call, const char *reason, uint32_t left, struct ql_tensor **decoded)
 {
 	enum ql_status status = announce(ctx, call, reason);
 
 	for (int i = 0; i < call->n_in && !status; i++) {
-		if (!call->in[i]->q)
+		if (!call->in[i]->q || (i < 32 && left >> i & 1))
 			continue;
 		status = ql_decode(ctx, call->in[i], &decoded[i]);
 		if (!status)

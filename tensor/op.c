@@ -264,7 +264,7 @@ static enum ql_status run_fallback(struct ql_ctx *ctx, struct ql_call *call, con
 	memcpy(copy, given, bytes);
 	memset(decoded, 0, bytes);
 	call->in = copy;
-	status = ql_fallback(ctx, call, reason, decoded);
+	status = ql_fallback(ctx, call, reason, call->op->decodes ? call->op->decodes(call) : 0, decoded);
 	if (!status)
 		status = allocate_and_eval(ctx, call);
 	ql_fallback_done(ctx, call->n_in, decoded);

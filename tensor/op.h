@@ -106,6 +106,7 @@ struct ql_op {
 	ql_backward_fn *backward; /* gradients, composed of other ops (back.h); NULL: no gradient */
 	uint32_t saves;           /* what backward reads */
 	ql_saves_fn *writes;      /* bits of operands that eval writes into; NULL: none but call->into */
+	ql_saves_fn *decodes;     /* bits of quantized operands that eval decodes itself, in parts; NULL: none */
 	ql_saves_fn *saves_for;   /* replaces `saves` where that depends on the call; NULL: use `saves` */
 	/* Of an op with QL_ANYWHERE: why this call needs the host all the same; NULL: it does not. */
 	const char *(*host_only)(const struct ql_call *call);

@@ -51,15 +51,19 @@ end
 
 -- Whether a product is to take the weight as codes: devices multiply few rows with codes of 8 and 4 bits as fast as they read them
 -- (gpu/kernels/gemv_f32.cu), while decoded weights take four to eight times the bytes. With 16-bit floats they take any number of rows
--- (gpu/kernels/gemm_f16_mma.cu).
+-- (gpu/kernels/gemm_f16_mma.cu). The CPU decodes any codes in parts (tensor/gemm/coded.h).
 local READ = {[4] = true, [8] = true}
 local function reads_codes(m, q, x)
 	local w, few = q.weight, x:nelem() <= 8 * m.weight:size(2)
-	return module.class_of(m).reads_codes and x:device() ~= 'cpu' and (few or half(x)) and READ[quant.dtype(w.dtype).bits] and w.affine and
+	if x:device() == 'cpu' then -- a traced graph says what it decodes; float64 is the reference
+		return module.class_of(m).reads_codes and not (q.shape or module.tracer or w.functions) and x:dtype() ~= 'float64'
+	end
+	return module.class_of(m).reads_codes and (few or half(x)) and READ[quant.dtype(w.dtype).bits] and w.affine and
 		not (w.format or w.outer or q.shape or module.tracer) and math.type(w.bits) -- a traced graph is for any number of rows
 end
 
--- Integer weights, float arithmetic: weights are decoded at each call. An embedding decodes only the rows that it needs.
+-- Integer weights, float arithmetic: weights are decoded at each call, in parts where the product does it. An embedding decodes only
+-- the rows that it needs.
 function modes.weight_only(m, q, x)
 	local class = module.class_of(m)
 	if class.no_input then return compute(m, x, x, m.weight, q.output) end

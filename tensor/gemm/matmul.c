@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tensor/codec.h"
+#include "tensor/gemm/coded.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/loops/map.h"
 #include "tensor/ops.h"
@@ -80,13 +81,29 @@ void ql_matmul_batch(const struct ql_matmul *p, const struct ql_tensor *a, const
 	}
 }
 
-enum ql_status ql_matmul_f32(
-	struct ql_ctx *ctx, const char *op, const struct ql_tensor *a, const struct ql_tensor *b, float *c)
+/* All batches of a are rows of one product with the same b. */
+static enum ql_status by_codes(
+	struct ql_ctx *ctx, const struct ql_matmul *p, struct ql_tensor *a, struct ql_tensor *b, float *c)
+{
+	bool in_place = p->batches == 1 ? p->a_col == 1 || p->k == 1 : ql_tensor_is_contiguous(a);
+	struct ql_tensor *rows = NULL;
+	enum ql_status status = in_place ? QL_OK : ql_tensor_clone(ctx, a, &rows);
+
+	if (!status)
+		status = ql_gemm_coded(ctx, p->batches * p->m, ql_tensor_data(rows ? rows : a),
+			in_place && p->batches == 1 ? p->a_row : p->k, b, c);
+	ql_tensor_release(ctx, rows);
+	return status;
+}
+
+enum ql_status ql_matmul_f32(struct ql_ctx *ctx, const char *op, struct ql_tensor *a, struct ql_tensor *b, float *c)
 {
 	struct ql_matmul p;
 	enum ql_status status = ql_matmul_plan(ctx, op, a, b, &p);
 	int64_t ao, bo;
 
+	if (!status && b->q)
+		return by_codes(ctx, &p, a, b, c);
 	for (int64_t i = 0; i < p.batches && !status; i++) {
 		ql_matmul_batch(&p, a, b, i, &ao, &bo);
 		status = ql_gemm_f32(ctx, p.m, p.n, p.k, (const float *)a->storage->data + ao, p.a_row, p.a_col,
@@ -95,9 +112,19 @@ enum ql_status ql_matmul_f32(
 	return status;
 }
 
+uint32_t ql_matmul_decodes(const struct ql_call *call)
+{
+	return call->result[0].dtype != QL_float64 && ql_gemm_coded_takes(call->in[1]) ? 2 : 0;
+}
+
+const char *ql_matmul_kernel(struct ql_ctx *ctx, const struct ql_tensor *b)
+{
+	return b->q ? ql_gemm_coded_name(ctx) : ql_gemm_f32_name(ctx);
+}
+
 enum ql_status ql_as_f32(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out)
 {
-	if (t->dtype != QL_float32)
+	if (t->dtype != QL_float32 && !t->q)
 		return ql_tensor_cast(ctx, t, QL_float32, out);
 	*out = ql_tensor_keep(t);
 	return QL_OK;

@@ -112,7 +112,7 @@ static enum ql_status eval_f32(struct ql_ctx *ctx, struct ql_call *call)
 	enum ql_status status = ql_linear_operands(ctx, call, &x, &w);
 
 	call->path = "float32";
-	call->kernel = ql_gemm_f32_name(ctx);
+	call->kernel = ql_matmul_kernel(ctx, call->in[1]);
 	if (!status)
 		status = ql_as_f32(ctx, x, &x32);
 	if (!status)
@@ -201,7 +201,7 @@ const struct ql_op ql_op_linear = {
 	.doc = {.name = "linear",
 		.usage = "x:linear(w, bias, {act=, out=spec})",
 		.text = "x (…, k) times the transpose of w (n, k), plus bias (n) when given, then the activation: one pass over the "
-			"result. Quantized x and w are multiplied in integers as in matmul; bias is added in float32 before the result "
+			"result. Quantized x and w are multiplied in integers as in matmul, a quantized w beside floats is decoded in parts; bias is added in float32 before the result "
 			"is rounded to the dtype of x. With a float64 operand everything is float64, by plain loops: a reference.",
 		.example =
 			"x, w = tensor{{1,2}}, tensor{{3,4},{-5,6}}\nprint(x:linear(w, tensor{1,-20}, {act='relu'}):totable()[1][1])  --> "
@@ -213,4 +213,5 @@ const struct ql_op ql_op_linear = {
 	.eval = eval,
 	.backward = backward,
 	.saves_for = saves,
+	.decodes = ql_matmul_decodes,
 };

@@ -58,10 +58,10 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 
 /* ---- floats ---- */
 
-/* Gives t itself when it has `dtype`, else a contiguous cast. */
+/* Gives t itself when it has `dtype` or is quantized, else a contiguous cast. */
 static enum ql_status as_dtype(struct ql_ctx *ctx, struct ql_tensor *t, unsigned dtype, struct ql_tensor **out)
 {
-	if (t->dtype == dtype) {
+	if (t->dtype == dtype || t->q) {
 		*out = ql_tensor_keep(t);
 		return QL_OK;
 	}
@@ -115,7 +115,7 @@ static enum ql_status eval_float(struct ql_ctx *ctx, struct ql_call *call)
 	if (!status)
 		status = as_dtype(ctx, call->in[1], dtype, &b);
 	call->path = ql_dtype_name(dtype);
-	call->kernel = dtype == QL_float64 ? "ref" : ql_gemm_f32_name(ctx);
+	call->kernel = dtype == QL_float64 ? "ref" : ql_matmul_kernel(ctx, call->in[1]);
 	if (!status && dtype == QL_float64) {
 		status = f64_batches(ctx, a, b, ql_tensor_data(out));
 	} else if (!status && is_short(out->dtype)) { /* sums in float32, rounded once */
@@ -331,7 +331,8 @@ const struct ql_op ql_op_matmul = {
 		.usage = "a:matmul(b, {out=spec})",
 		.text = "Matrix product (…, m, k) x (…, k, n); batch axes broadcast, an operand with one axis is a vector. Two quantized "
 			"operands whose scales do not vary along k are multiplied in integers, with exact sums, and give float32 (or "
-			"the spec out=); anything else quantized falls back to float32 and the ledger says why. Plain 8-bit integers "
+			"the spec out=); anything else quantized falls back to float32 and the ledger says why. The codes of a quantized "
+			"matrix b beside floats are decoded in parts, never as a matrix (path weight_only). Plain 8-bit integers "
 			"give exact int32, 16-bit ones int64.",
 		.example = "a = tensor{{1,2},{3,4}}\nprint(a:matmul(tensor{1,1}))  --> float32(2)  3  7",
 		.attrs = attrs},
@@ -341,4 +342,5 @@ const struct ql_op ql_op_matmul = {
 	.eval = eval,
 	.backward = backward,
 	.saves_for = ql_saves_other,
+	.decodes = ql_matmul_decodes,
 };

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT
+ * float32 products with a coded B, whose values never exist as a matrix: a task decodes DEPTH rows of one panel of B at a time,
+ * which stay in the caches while the rows of A are multiplied with them. Values are decoded as by ql_decode, tiles and the order of
+ * sums are those of f32.c: an element is a sum of sums over DEPTH products in order of k.
+ */
+#include "tensor/gemm/coded.h"
+
+#include <string.h>
+
+#include "tensor/codec.h"
+#include "tensor/gemm/pack.h"
+#include "tensor/kernels/kernels.h"
+#include "tensor/parallel.h"
+#include "tensor/qparams.h"
+#include "tensor/scratch.h"
+#include "tensor/view.h"
+
+#define DEPTH QL_GEMM_DEPTH
+#define PANEL (DEPTH * 64) /* numbers of a panel: nr <= 64 */
+#define LINES 16           /* columns that are decoded before they are transposed: they fit the first cache */
+#define ROWS 512           /* of A in a task: with DEPTH half a megabyte */
+#define FEW_ROWS 12        /* up to this many rows decoding dominates: codes are read in the order of memory */
+#define TASKS_PER_THREAD 4
+#define TASK_NS 50e6
+#define CODES_PER_NS 2 /* decoded by one thread, roughly: for the size of chunks only */
+
+struct job {
+	struct ql_ctx *ctx;
+	const struct ql_gemm_f32 *kernel;
+	const struct ql_decoder *codes;
+	bool turned; /* the columns of B are rows of the codes */
+	int64_t m, n, k;
+	const float *a;
+	int64_t lda;
+	float *c;
+	int64_t ldc;
+	int64_t rows, columns; /* of a task */
+	int64_t across;        /* tasks across the columns */
+};
+
+/* Decodes rows l..l+depth-1 of a panel of B. */
+static void decode_panel(const struct job *j, int64_t column, int columns, int64_t l, int64_t depth, float *panel)
+{
+	int nr = j->kernel->nr, variant = j->ctx->kernels->simd->variant;
+	_Alignas(64) float lines[LINES * DEPTH];
+
+	for (int64_t i = 0; !j->turned && i < depth; i++)
+		ql_decoder_read(j->codes, l + i, column, columns, panel + i * nr);
+	for (int c = 0; j->turned && c < columns; c += LINES) {
+		int some = columns - c < LINES ? columns - c : LINES;
+
+		for (int i = 0; i < some; i++)
+			ql_decoder_read(j->codes, column + c + i, l, depth, lines + i * DEPTH);
+		ql_gemm_panel_f32(variant, lines, 1, DEPTH, depth, some, nr, panel + c);
+	}
+}
+
+static void panel_product(const struct job *j, int64_t i, int64_t stop, int64_t column, int columns, int64_t l)
+{
+	int64_t depth = ql_min64(DEPTH, j->k - l);
+	_Alignas(64) float panel[PANEL];
+
+	decode_panel(j, column, columns, l, depth, panel);
+	for (; i < stop; i += j->kernel->mr)
+		j->kernel->tile((int)ql_min64(j->kernel->mr, stop - i), columns, depth, j->a + i * j->lda + l, j->lda,
+			panel, j->kernel->nr, j->c + i * j->ldc + column, j->ldc, l > 0);
+}
+
+static void task_body(void *arg, int64_t begin, int64_t end)
+{
+	const struct job *j = arg;
+	int nr = j->kernel->nr;
+
+	for (int64_t t = begin; t < end; t++) {
+		int64_t i = t / j->across * j->rows, first = t % j->across * j->columns;
+		int64_t stop = ql_min64(i + j->rows, j->m), last = ql_min64(first + j->columns, j->n);
+
+		if (stop - i <= FEW_ROWS)
+			for (int64_t c = first; c < last && !ql_stopped(j->ctx); c += nr)
+				for (int64_t l = 0; l < j->k; l += DEPTH)
+					panel_product(j, i, stop, c, (int)ql_min64(nr, last - c), l);
+		else
+			for (int64_t l = 0; l < j->k && !ql_stopped(j->ctx); l += DEPTH)
+				for (int64_t c = first; c < last; c += nr)
+					panel_product(j, i, stop, c, (int)ql_min64(nr, last - c), l);
+	}
+}
+
+static int64_t tasks_of(const struct job *j)
+{
+	return ql_ceil_div(j->m, j->rows) * ql_ceil_div(j->n, j->columns);
+}
+
+/* Few rows are not divided: each part would decode B again. */
+static void cut(struct job *j)
+{
+	int mr = j->kernel->mr, nr = j->kernel->nr;
+	int64_t wanted = TASKS_PER_THREAD * j->ctx->threads;
+	double ns = (double)j->k / j->kernel->rate;
+
+	j->rows = ql_ceil_div(ql_ceil_div(j->m, ql_ceil_div(j->m, ROWS)), mr) * mr;
+	j->columns = 4 * nr;
+	while (j->columns > nr && (tasks_of(j) < wanted || (double)j->rows * (double)j->columns * ns > TASK_NS))
+		j->columns = ql_ceil_div(j->columns / 2, nr) * nr;
+	while (j->rows > 16 * mr && (tasks_of(j) < wanted || (double)j->rows * (double)j->columns * ns > TASK_NS))
+		j->rows = ql_ceil_div(j->rows / 2, mr) * mr;
+	j->across = ql_ceil_div(j->n, j->columns);
+}
+
+/* True if the columns of the view b (k, n) are rows of its codes. */
+static bool is_turned(const struct ql_tensor *b)
+{
+	return b->stride[0] < b->stride[1] || (b->shape[1] == 1 && b->stride[0] == 1);
+}
+
+bool ql_gemm_coded_takes(const struct ql_tensor *t)
+{
+	return t->q && t->rank == 2 && !t->q->scheme->host;
+}
+
+const char *ql_gemm_coded_name(struct ql_ctx *ctx)
+{
+	return ctx->kernels->tiles->name;
+}
+
+enum ql_status ql_gemm_coded(struct ql_ctx *ctx, int64_t m, const float *a, int64_t lda, struct ql_tensor *b, float *c)
+{
+	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
+	struct job j = {.ctx = ctx,
+		.kernel = ctx->kernels->tiles,
+		.turned = is_turned(b),
+		.m = m,
+		.n = b->shape[1],
+		.k = b->shape[0],
+		.a = a,
+		.lda = lda,
+		.c = c,
+		.ldc = b->shape[1]};
+	struct ql_tensor *lines = NULL;
+	struct ql_decoder *codes = NULL;
+	double work = (double)j.n * (double)j.k * ((double)m / j.kernel->rate + 1.0 / CODES_PER_NS);
+	enum ql_status status;
+
+	if (m == 0 || j.n == 0)
+		return QL_OK;
+	if (j.k == 0) {
+		memset(c, 0, (size_t)(m * j.n) * sizeof(*c));
+		return QL_OK;
+	}
+	status = ql_view_permute(ctx, "matmul", b, j.turned ? (const int[]){1, 0} : (const int[]){0, 1}, &lines);
+	if (!status)
+		status = ql_decoder_open(ctx, lines, &codes);
+	if (!status) {
+		j.codes = codes;
+		cut(&j);
+		status = ql_parallel_for(ctx, tasks_of(&j), 1, work < 1e18 ? (int64_t)work : INT64_MAX, task_body, &j);
+	}
+	ql_decoder_close(ctx, codes);
+	ql_tensor_release(ctx, lines);
+	ql_scratch_release(ctx, mark);
+	return status;
+}

@@ -1,0 +1,109 @@
+-- SPDX-License-Identifier: MIT
+-- labels: quick
+-- Products of floats with matrices of codes: every format and granularity, sizes around tiles and depths, both directions of the
+-- matrix; against the product with the decoded matrix, whose bits the ordered kernels and those of tiles share.
+local formats = {'int8', 'uint8', 'int8/1', 'uint8/2', 'int16', 'uint16/1', 'binary', 'int4', 'uint4:8', 'int4:32', 'int4:128', 'int8:32', 'uint8:16',
+	'int4/1:8', 'int8:32+min', 'int2:16', 'int3:32', 'uint5/1', 'int6:64', 'nf4', 'af4:64', 'nf4:64:256', 'kmeans4', 'fp8_e4m3', 'fp8_e5m2', 'fp6_e2m3:32', 'fp4_e2m1:16',
+	'mxfp8_e4m3', 'mxfp6_e3m2', 'mxfp4', 'mxint8', 'nvfp4', 'ternary', 'dynamic8', {dtype = 'int8', scheme = 'log'}, {dtype = 'int8', scheme = 'asymmetric', axis = 1}}
+local whole = {'q8_0', 'q4_0', 'q5_0', 'q4_1', 'q5_1', 'iq4_nl', 'gguf.mxfp4', 'q2_k', 'q3_k', 'q4_k', 'q5_k', 'q6_k', 'tq1_0', 'tq2_0'}
+
+-- Whether y differs from the product of x and the values of w by no more than a float32 product may.
+local function close(y, x, d)
+	local exact = x:to 'float64':matmul(d:to 'float64':t())
+	local bound = x:abs():to 'float64':matmul(d:abs():to 'float64':t()) * (2.0 ^ -23 * (d:size(2) + 4)) + 1e-30
+	return (y:to 'float64' - exact):abs():le(bound):all():item()
+end
+
+local function check(spec, m, n, k)
+	local what = ('%s %d x %d x %d'):format(tostring(quant.spec(spec)), m, n, k)
+	local w, x = tensor.randn(n, k):quantize(spec), tensor.randn(m, k)
+	local d = w:dequantize()
+	local y = x:linear(w)
+	assert(y:origin().path == 'weight_only', what .. y:origin().path)
+	assert(y:size(1) == m and y:size(2) == n and close(y, x, d), what)
+	local z = x:matmul(w:t())
+	assert(z:origin().path == 'weight_only' and z:eq(y):all():item(), what .. ' turned')
+	if k == n or not quant.spec(spec).format then -- the summed axis is the other one
+		local g = tensor.randn(m, n)
+		local dx = g:matmul(w)
+		assert(dx:origin().path == 'weight_only' and close(dx, g, d:t():contiguous()), what .. ' back')
+	end
+end
+
+for _, spec in ipairs(formats) do
+	it('of ' .. tostring(quant.spec(spec)), function()
+		for _, s in ipairs {{1, 1, 1}, {1, 70, 33}, {2, 5, 300}, {7, 64, 256}, {13, 65, 257}, {33, 130, 520}} do check(spec, table.unpack(s)) end
+	end)
+end
+for _, spec in ipairs(whole) do
+	it('of ' .. spec, function()
+		for _, s in ipairs {{1, 5, 256}, {3, 70, 512}, {14, 33, 768}} do check(spec, table.unpack(s)) end
+	end)
+end
+
+it('of channels that differ in bits', function()
+	local w, x = tensor.randn(5, 40):quantize {bits = {2, 8, 3, 4, 5}, axis = 1}, tensor.randn(3, 40)
+	assert(close(x:linear(w), x, w:dequantize()))
+	assert(x:linear(w):origin().path == 'weight_only')
+end)
+
+it('of views', function()
+	local q, x = tensor.randn(40, 64):quantize 'int4:16', tensor.randn(6, 3, 32)
+	local part = q[{{3, 30}, {17, 48}}]
+	local y = x:linear(part)
+	assert(y:size(3) == 28 and close(y:view(18, 28), x:view(18, 32), part:dequantize()))
+	local cut = x:transpose(1, 2):matmul(part:t())
+	assert(cut:eq(y:transpose(1, 2)):all():item())
+	assert(close(x:narrow(2, 2, 1):view(6, 32):linear(part), x:narrow(2, 2, 1):view(6, 32), part:dequantize()))
+	assert(close(x[1][1]:matmul(part:t()):view(1, 28), x[1][1]:view(1, 32), part:dequantize()))
+end)
+
+it('of nothing', function()
+	local w = tensor.zeros(4, 0):quantize 'int8'
+	assert(tensor.zeros(3, 0):linear(w):eq(0):all():item() and tensor.zeros(0, 8):linear(tensor.ones(4, 8):quantize 'int8'):nelem() == 0)
+	assert(tensor.ones(3, 8):linear(tensor.zeros(0, 8):quantize 'int8'):nelem() == 0)
+end)
+
+it('with bias, activation, out= and 16-bit floats', function()
+	local w, x, b = tensor.randn(20, 64):quantize 'int4:32', tensor.randn(5, 64), tensor.randn(20)
+	local d = w:dequantize()
+	local y = x:linear(w, b, {act = 'relu'})
+	assert(y:error(x:linear(d, b, {act = 'relu'})).max < 1e-5 and y:origin().path == 'weight_only')
+	assert(x:linear(w, b, {out = 'int8'}):dtype() == 'int8')
+	local h = x:to 'float16':linear(w)
+	assert(h:dtype() == x:to 'float16':linear(d):dtype() and h:error(x:to 'float16':linear(d)).max < 1e-2)
+	assert(x:to 'float64':linear(w):origin().path == 'fallback') -- the reference
+end)
+
+it('of codes without an integer product is the fallback, which decodes in parts, too', function()
+	local w, x = tensor.randn(20, 64):quantize 'nf4', tensor.randn(5, 64):quantize 'int8'
+	local y = x:linear(w)
+	assert(y:origin().path == 'fallback' and y:origin().reason:find 'multiples' and close(y, x:dequantize(), w:dequantize()))
+end)
+
+it('gives gradients', function()
+	local w, x = tensor.randn(20, 64):quantize 'int4:32', tensor.randn(5, 64):requires_grad_()
+	local g = tensor.randn(5, 20)
+	x:linear(w):backward(g)
+	assert(close(x:grad(), g, w:dequantize():t():contiguous()))
+end)
+
+it('has the bits of the decoded matrix where products are ordered', function()
+	local ordered = debug.getregistry()['quoll.internal'].ordered
+	local _ <close> = ordered()
+	for _, spec in ipairs {'int4:32', 'nf4', 'int8:32+min', 'fp8_e4m3'} do
+		local w = tensor.randn(70, 520):quantize(spec)
+		for _, m in ipairs {1, 3, 20} do
+			local x = tensor.randn(m, 520)
+			assert(x:linear(w):eq(x:linear(w:dequantize())):all():item(), spec)
+		end
+	end
+end)
+
+it('moves no decoded matrix', function()
+	local w, x = tensor.randn(1024, 1024):quantize 'int4:32', tensor.randn(1, 1024)
+	x:linear(w)
+	local before = tensor.memory().peak
+	local y = x:linear(w)
+	assert(y:nelem() == 1024 and tensor.memory().peak - before < 1 << 20)
+end)
