@@ -48,12 +48,15 @@ static void free_bytes(struct ql_ctx *ctx, struct ql_storage *s)
 
 struct ql_storage *ql_storage_new(struct ql_ctx *ctx, const struct ql_device *device, size_t bytes)
 {
+	static uint64_t made; /* by the interpreter's thread */
 	bool inside = !device->remote && bytes <= INLINE_BYTES;
 	struct ql_storage *s = ql_alloc(ctx, inside ? INLINE_OFFSET + bytes : sizeof(*s));
 
 	if (!s)
 		return NULL;
 	*s = (struct ql_storage){.refs = 1, .bytes = bytes, .device = device};
+	if (!device->remote)
+		s->version = ++made << 20;
 	if (!device->remote)
 		s->data = inside ? inline_data(s) : device->alloc(ctx, device, bytes);
 	if (device->remote ? !alloc_remote(ctx, s) : !s->data) {

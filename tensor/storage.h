@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Reference-counted bytes on a device. Views share one storage; `version` counts writes, so that data derived from
- * the bytes can be recognised as stale.
+ * the bytes can be recognised as stale. In the host's memory it begins with a number of its own for each storage, so that a storage and
+ * its version are not met again at the same address.
  */
 #ifndef QUOLL_TENSOR_STORAGE_H
 #define QUOLL_TENSOR_STORAGE_H

@@ -539,7 +539,8 @@ static void test_gemm_f32(const void *kernel)
 
 /* ---- all ---- */
 
-/* tests/kernels_codes.c, kernels_conv.c */
+/* tests/kernels_codes.c, kernels_conv.c, kernels_coded.c */
+#define test_gemm_coded NULL
 #define test_conv_i8 NULL
 #define test_quantize NULL
 #define test_dequantize NULL

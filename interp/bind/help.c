@@ -159,6 +159,9 @@ static const struct ql_doc families[] = {
 			"is rounded and added to the sum before, as in a plain loop: the same bits on every processor and in exported C. "
 			"Quantized models of the modes static and dynamic run with it, and g:run{ordered=true}; it takes 1.2 to 1.3 times "
 			"as long."},
+	{.name = "gemm_coded",
+		.text = "Products with a matrix of codes, decoded in registers: of floats in float32 sums, of 8-bit codes in exact sums of "
+			"blocks that are scaled in their order; the latter are the same bits on every kernel."},
 	{.name = "gemm_i8", .text = "Product of 8-bit matrices with exact sums; the same bits on every kernel."},
 	{.name = "pack_i8", .text = "Rows of bytes to the panels that gemm_i8 reads."},
 	{.name = "gemm_i16",

@@ -2,6 +2,9 @@
  * float32 products with a coded B, whose values never exist as a matrix: a task decodes DEPTH rows of one panel of B at a time,
  * which stay in the caches while the rows of A are multiplied with them. Values are decoded as by ql_decode, tiles and the order of
  * sums are those of f32.c: an element is a sum of sums over DEPTH products in order of k.
+ *
+ * A B whose columns are rows of codes is read from the second product on in strips (strips.h), which decode in registers; a single row
+ * of A is multiplied there, too. Other matrices, and formats without strips, are read row by row by the codec.
  */
 #include "tensor/gemm/coded.h"
 
@@ -9,6 +12,7 @@
 
 #include "tensor/codec.h"
 #include "tensor/gemm/pack.h"
+#include "tensor/gemm/strips.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 #include "tensor/qparams.h"
@@ -16,19 +20,23 @@
 #include "tensor/view.h"
 
 #define DEPTH QL_GEMM_DEPTH
-#define PANEL (DEPTH * 64) /* numbers of a panel: nr <= 64 */
-#define LINES 16           /* columns that are decoded before they are transposed: they fit the first cache */
-#define ROWS 512           /* of A in a task: with DEPTH half a megabyte */
-#define FEW_ROWS 12        /* up to this many rows decoding dominates: codes are read in the order of memory */
+#define WIDE 64              /* columns of a panel */
+#define PANEL (DEPTH * WIDE) /* its numbers */
+#define LINES 16             /* columns that are decoded before they are transposed: they fit the first cache */
+#define ROWS 512             /* of A in a task: with DEPTH half a megabyte */
+#define FEW_ROWS 12          /* up to this many rows decoding dominates: codes are read in the order of memory */
 #define TASKS_PER_THREAD 4
 #define TASK_NS 50e6
 #define CODES_PER_NS 2 /* decoded by one thread, roughly: for the size of chunks only */
 
+_Static_assert(DEPTH == QL_STRIP_DEPTH && WIDE == QL_STRIPS * QL_STRIP, "rows of strips have the sums of tiles");
+
 struct job {
 	struct ql_ctx *ctx;
 	const struct ql_gemm_f32 *kernel;
-	const struct ql_decoder *codes;
-	bool turned; /* the columns of B are rows of the codes */
+	const struct ql_decoder *codes; /* without strips */
+	struct ql_strips strips;        /* codes NULL: none */
+	bool turned;                    /* the columns of B are rows of the codes */
 	int64_t m, n, k;
 	const float *a;
 	int64_t lda;
@@ -41,48 +49,75 @@ struct job {
 /* Decodes rows l..l+depth-1 of a panel of B. */
 static void decode_panel(const struct job *j, int64_t column, int columns, int64_t l, int64_t depth, float *panel)
 {
-	int nr = j->kernel->nr, variant = j->ctx->kernels->simd->variant;
+	int variant = j->ctx->kernels->simd->variant;
 	_Alignas(64) float lines[LINES * DEPTH];
 
+	for (int c = 0; j->strips.codes && c < columns; c += QL_STRIP) {
+		struct ql_strip s = ql_strips_at(&j->strips, (column + c) / QL_STRIP);
+
+		j->ctx->kernels->gemm_coded->floats(&s, l, depth, panel + c, WIDE);
+	}
+	if (j->strips.codes)
+		return;
 	for (int64_t i = 0; !j->turned && i < depth; i++)
-		ql_decoder_read(j->codes, l + i, column, columns, panel + i * nr);
+		ql_decoder_read(j->codes, l + i, column, columns, panel + i * WIDE);
 	for (int c = 0; j->turned && c < columns; c += LINES) {
 		int some = columns - c < LINES ? columns - c : LINES;
 
 		for (int i = 0; i < some; i++)
 			ql_decoder_read(j->codes, column + c + i, l, depth, lines + i * DEPTH);
-		ql_gemm_panel_f32(variant, lines, 1, DEPTH, depth, some, nr, panel + c);
+		ql_gemm_panel_f32(variant, lines, 1, DEPTH, depth, some, WIDE, panel + c);
 	}
 }
 
 static void panel_product(const struct job *j, int64_t i, int64_t stop, int64_t column, int columns, int64_t l)
 {
 	int64_t depth = ql_min64(DEPTH, j->k - l);
+	int mr = j->kernel->mr, nr = j->kernel->nr;
 	_Alignas(64) float panel[PANEL];
 
 	decode_panel(j, column, columns, l, depth, panel);
-	for (; i < stop; i += j->kernel->mr)
-		j->kernel->tile((int)ql_min64(j->kernel->mr, stop - i), columns, depth, j->a + i * j->lda + l, j->lda,
-			panel, j->kernel->nr, j->c + i * j->ldc + column, j->ldc, l > 0);
+	for (int c = 0; c < columns; c += nr)
+		for (int64_t r = i; r < stop; r += mr)
+			j->kernel->tile((int)ql_min64(mr, stop - r), columns - c < nr ? columns - c : nr, depth,
+				j->a + r * j->lda + l, j->lda, panel + c, WIDE, j->c + r * j->ldc + column + c, j->ldc,
+				l > 0);
+}
+
+/* One row, WIDE columns for each task. */
+static void row_body(void *arg, int64_t begin, int64_t end)
+{
+	const struct job *j = arg;
+	_Alignas(64) float y[WIDE];
+
+	for (int64_t t = begin; t < end && !ql_stopped(j->ctx); t++) {
+		int64_t column = t * WIDE, columns = ql_min64(WIDE, j->n - column);
+		int strips = (int)ql_ceil_div(columns, QL_STRIP);
+		struct ql_strip s[QL_STRIPS];
+
+		for (int i = 0; i < strips; i++)
+			s[i] = ql_strips_at(&j->strips, column / QL_STRIP + i);
+		j->ctx->kernels->gemm_coded->row(strips, s, j->k, j->a, y, j->kernel->ordered);
+		memcpy(j->c + column, y, (size_t)columns * sizeof(*y));
+	}
 }
 
 static void task_body(void *arg, int64_t begin, int64_t end)
 {
 	const struct job *j = arg;
-	int nr = j->kernel->nr;
 
 	for (int64_t t = begin; t < end; t++) {
 		int64_t i = t / j->across * j->rows, first = t % j->across * j->columns;
 		int64_t stop = ql_min64(i + j->rows, j->m), last = ql_min64(first + j->columns, j->n);
 
 		if (stop - i <= FEW_ROWS)
-			for (int64_t c = first; c < last && !ql_stopped(j->ctx); c += nr)
+			for (int64_t c = first; c < last && !ql_stopped(j->ctx); c += WIDE)
 				for (int64_t l = 0; l < j->k; l += DEPTH)
-					panel_product(j, i, stop, c, (int)ql_min64(nr, last - c), l);
+					panel_product(j, i, stop, c, (int)ql_min64(WIDE, last - c), l);
 		else
 			for (int64_t l = 0; l < j->k && !ql_stopped(j->ctx); l += DEPTH)
-				for (int64_t c = first; c < last; c += nr)
-					panel_product(j, i, stop, c, (int)ql_min64(nr, last - c), l);
+				for (int64_t c = first; c < last; c += WIDE)
+					panel_product(j, i, stop, c, (int)ql_min64(WIDE, last - c), l);
 	}
 }
 
@@ -94,14 +129,14 @@ static int64_t tasks_of(const struct job *j)
 /* Few rows are not divided: each part would decode B again. */
 static void cut(struct job *j)
 {
-	int mr = j->kernel->mr, nr = j->kernel->nr;
+	int mr = j->kernel->mr;
 	int64_t wanted = TASKS_PER_THREAD * j->ctx->threads;
 	double ns = (double)j->k / j->kernel->rate;
 
 	j->rows = ql_ceil_div(ql_ceil_div(j->m, ql_ceil_div(j->m, ROWS)), mr) * mr;
-	j->columns = 4 * nr;
-	while (j->columns > nr && (tasks_of(j) < wanted || (double)j->rows * (double)j->columns * ns > TASK_NS))
-		j->columns = ql_ceil_div(j->columns / 2, nr) * nr;
+	j->columns = 4 * WIDE;
+	while (j->columns > WIDE && (tasks_of(j) < wanted || (double)j->rows * (double)j->columns * ns > TASK_NS))
+		j->columns /= 2;
 	while (j->rows > 16 * mr && (tasks_of(j) < wanted || (double)j->rows * (double)j->columns * ns > TASK_NS))
 		j->rows = ql_ceil_div(j->rows / 2, mr) * mr;
 	j->across = ql_ceil_div(j->n, j->columns);
@@ -120,7 +155,36 @@ bool ql_gemm_coded_takes(const struct ql_tensor *t)
 
 const char *ql_gemm_coded_name(struct ql_ctx *ctx)
 {
-	return ctx->kernels->tiles->name;
+	return ctx->kernels->gemm_coded->name;
+}
+
+static int64_t ns_of(double work)
+{
+	return work < 1e18 ? (int64_t)work : INT64_MAX;
+}
+
+static enum ql_status by_row(struct ql_ctx *ctx, struct job *j)
+{
+	double work = (double)j->n * (double)j->k / ctx->kernels->gemm_coded->rate;
+
+	return ql_parallel_for(
+		ctx, ql_ceil_div(j->n, WIDE), ql_max64(1, 65536 / ql_max64(1, j->k)), ns_of(work), row_body, j);
+}
+
+static enum ql_status by_panels(struct ql_ctx *ctx, struct job *j, struct ql_tensor *lines)
+{
+	double codes = j->strips.codes ? ctx->kernels->gemm_coded->rate / 4.0 : CODES_PER_NS;
+	double work = (double)j->n * (double)j->k * ((double)j->m / j->kernel->rate + 1.0 / codes);
+	struct ql_decoder *decoder = NULL;
+	enum ql_status status = j->strips.codes ? QL_OK : ql_decoder_open(ctx, lines, &decoder);
+
+	if (!status) {
+		j->codes = decoder;
+		cut(j);
+		status = ql_parallel_for(ctx, tasks_of(j), 1, ns_of(work), task_body, j);
+	}
+	ql_decoder_close(ctx, decoder);
+	return status;
 }
 
 enum ql_status ql_gemm_coded(struct ql_ctx *ctx, int64_t m, const float *a, int64_t lda, struct ql_tensor *b, float *c)
@@ -137,8 +201,6 @@ enum ql_status ql_gemm_coded(struct ql_ctx *ctx, int64_t m, const float *a, int6
 		.c = c,
 		.ldc = b->shape[1]};
 	struct ql_tensor *lines = NULL;
-	struct ql_decoder *codes = NULL;
-	double work = (double)j.n * (double)j.k * ((double)m / j.kernel->rate + 1.0 / CODES_PER_NS);
 	enum ql_status status;
 
 	if (m == 0 || j.n == 0)
@@ -148,14 +210,10 @@ enum ql_status ql_gemm_coded(struct ql_ctx *ctx, int64_t m, const float *a, int6
 		return QL_OK;
 	}
 	status = ql_view_permute(ctx, "matmul", b, j.turned ? (const int[]){1, 0} : (const int[]){0, 1}, &lines);
+	if (!status && j.turned)
+		status = ql_strips_keep(ctx, lines, false, &j.strips);
 	if (!status)
-		status = ql_decoder_open(ctx, lines, &codes);
-	if (!status) {
-		j.codes = codes;
-		cut(&j);
-		status = ql_parallel_for(ctx, tasks_of(&j), 1, work < 1e18 ? (int64_t)work : INT64_MAX, task_body, &j);
-	}
-	ql_decoder_close(ctx, codes);
+		status = j.strips.codes && m == 1 ? by_row(ctx, &j) : by_panels(ctx, &j, lines);
 	ql_tensor_release(ctx, lines);
 	ql_scratch_release(ctx, mark);
 	return status;

@@ -155,6 +155,54 @@ static inline int32_t ql_taps_pair(const int16_t *w)
 	return (int32_t)((uint32_t)(uint16_t)w[0] | (uint32_t)(uint16_t)w[1] << 16);
 }
 
+/* 16 columns of a matrix B of codes below 2^bits. Codes lie in groups of 64 bytes, four for each column: of 4 bits the codes of 8
+ * consecutive k, byte i has those of i (low half) and 4 + i; of 8 bits the codes of 4 consecutive k. A code's value is
+ * (code - zero) * scale + shift or, with `value`, value[code] * scale, each step rounded to float32. `mini` says that codes of 8 bits
+ * are finite binary floating point, with the same values: the bits below `sign`, moved up by 23 - mantissa, are a float32 to be
+ * multiplied by `unit`. */
+struct ql_strip {
+	const uint8_t *codes;
+	int bits;            /* 4 or 8 */
+	bool half;           /* scales and shifts are float16, else float32 */
+	int64_t block;       /* consecutive k under one scale, a multiple of 8; k and more: one scale per column */
+	const void *scale;   /* 16 for each block */
+	const void *shift;   /* the same; NULL: 0 */
+	const uint8_t *zero; /* the same; NULL: `middle` for all */
+	int32_t middle;      /* 0 with `zero` */
+	const float *value;  /* 2^bits values; NULL: codes are integers */
+	bool mini;
+	uint8_t sign, mantissa; /* of mini: the bit of the sign; bits of the mantissa */
+	float unit;
+};
+
+/* Rows of a with consecutive k, and a number per row and block. */
+struct ql_strip_rows {
+	const int8_t *a; /* rows lda bytes apart; 0 from k to the next multiple of 8 */
+	int64_t lda;
+	const int32_t *sum; /* (rows, blocks), `pitch` apart: sums of a - zero of the block */
+	int64_t pitch;
+	const int32_t *zero; /* (rows) zero points of a; NULL: 0 */
+};
+
+#define QL_STRIP 16     /* columns */
+#define QL_STRIP_ROWS 8 /* at most, of `dots` */
+#define QL_STRIPS 4     /* at most, of `row` */
+
+struct ql_gemm_coded {
+	const char *name;
+	int rate; /* codes decoded per ns on one core, roughly: for the size of chunks only */
+	/* Values of rows l..l+depth-1 of B, 16 numbers each, `pitch` apart; l is a multiple of 8. */
+	void (*floats)(const struct ql_strip *s, int64_t l, int64_t depth, float *out, int64_t pitch);
+	/* c[16 i + j] = sum over k of a[l] * column j of strip i, in groups of QL_STRIP_DEPTH: the bits of gemm_f32's tiles of the same
+	 * ISA, ordered or not. 1 <= strips <= QL_STRIPS; strips differ in nothing but their pointers. */
+	void (*row)(int strips, const struct ql_strip *s, int64_t k, const float *a, float *c, bool ordered);
+	/* c[i][j] = sum over the blocks, in order and from 0, of (float)(sum over k of (a - zero) * (code - zero)) * scale, then of
+	 * (float)(sum of a - zero) * shift, each step rounded; c is (rows, 16). Codes from k to the next multiple of 8 are 0. The same bits for all kernels. `value` is not read. */
+	void (*dots)(int rows, const struct ql_strip *s, int64_t k, const struct ql_strip_rows *a, float *c);
+};
+
+#define QL_STRIP_DEPTH 256
+
 #define QL_GEMM_TILE 1024    /* largest mr * nr of any kernel */
 #define QL_GEMM_TILE_ROWS 64 /* largest mr */
 
@@ -220,6 +268,7 @@ extern const uint8_t ql_limit_zeros[64], ql_limit_ones[64]; /* operands whose va
 
 #define QL_KERNEL_FAMILIES(F) \
 	F(gemm_f32) \
+	F(gemm_coded) \
 	F(gemm_i8) F(pack_i8) F(gemm_i16) F(gemm_b1) F(taps_i16) F(conv_i8) F(quantize) F(dequantize) F(simd) F(limit)
 
 struct ql_kernels {

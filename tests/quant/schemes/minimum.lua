@@ -21,15 +21,16 @@ it('ranges that float16 does not hold have float32 numbers', function()
 	assert(big:error(big:quantize 'int8:32+min').max < 1e6 * 8 / 255)
 end)
 
-it('there is no integer product, and the ledger says so', function()
+it('linear has integer sums of blocks, matmul falls back, and the ledger says so', function()
 	local w = tensor.randn(8, 32):quantize 'int8:32+min'
 	local x = tensor.randn(4, 32):quantize 'int8'
 	quant.log(true)
-	local y = x:linear(w)
-	local row = quant.log()[1]
+	local y, z = x:linear(w), x:matmul(w:t())
+	local product, row = quant.log():where{op = 'linear'}[1], quant.log():where{op = 'matmul'}[1]
 	quant.log(false)
-	assert(row.op == 'linear' and row.path == 'fallback' and row.reason:find 'multiples', row.path)
-	assert(y:dtype() == 'float32')
+	assert(product.path == 'int8' and product.kernel:find 'gemm_coded')
+	assert(row.path == 'fallback' and row.reason:find 'multiples', row.path)
+	assert(y:dtype() == 'float32' and y:error(z).max < 1e-4)
 end)
 
 it('relu, max and slices are those of the values', function()

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ * linear of 8-bit codes x and codes w whose scales change in blocks along k, with or without minimums: exact integer sums of each
+ * block, scaled in float32 in the order of the blocks (tensor/gemm/blocks.h):
+ * y = (sum over b of (float)(sum of (x - zx) * (w - zw)) * sw_b [+ (float)(sum of (x - zx)) * min_b]) * sx [+ bias], each step rounded.
+ */
+#include "quant/integer/rescale.h"
+#include "quant/ranges/quantize.h"
+#include "tensor/gemm/blocks.h"
+#include "tensor/kernels/kernels.h"
+#include "tensor/remote.h"
+#include "tensor/scratch.h"
+#include "tensor/view.h"
+
+static bool x_fits(const struct ql_tensor *x)
+{
+	return x->q && ql_qparams_affine(x->q) && (x->dtype == QL_int8 || x->dtype == QL_uint8) && !x->q->block &&
+	       !x->q->bits && (x->q->axis < 0 || (x->q->axis == 0 && x->rank == 2));
+}
+
+static bool match(struct ql_call *call, const char **reason)
+{
+	const struct ql_tensor *x = call->in[0], *w = call->in[1];
+	bool blocks = w->q && w->rank == 2 && (w->q->block || w->q->shift) && w->q->scheme->affine;
+	int64_t block = blocks && w->q->block ? w->q->block : w->shape[w->rank - 1];
+
+	*reason = "not codes of 8 bits and codes with scales in blocks along k";
+	return !ql_is_remote(w) && x_fits(x) && blocks && block <= QL_GEMM_BLOCKS_MOST && ql_strips_take(w);
+}
+
+static enum ql_status read_x(struct ql_ctx *ctx, const struct ql_tensor *x, struct ql_gemm_blocks *p)
+{
+	int64_t n = ql_tensor_nelem(x->q->scale);
+	float *scale = ql_scratch_array(ctx, n, sizeof(*scale));
+	int32_t *zero = x->q->zero_point ? ql_scratch_array(ctx, n, sizeof(*zero)) : NULL;
+
+	if (!scale || (x->q->zero_point && !zero))
+		return QL_ERR_MEMORY;
+	if (zero)
+		ql_qparams_zeros(x->q->zero_point, zero);
+	p->m = x->shape[0];
+	p->scale = scale;
+	p->scale_step = x->q->axis == 0;
+	p->a = (struct ql_matrix_int){.data = (const char *)x->storage->data + x->offset,
+		.dtype = x->dtype,
+		.row = x->stride[0],
+		.column = x->stride[1],
+		.zero = zero,
+		.zero_step = p->scale_step};
+	return ql_qparams_scales(ctx, x->q->scale, scale);
+}
+
+static enum ql_status compute(struct ql_ctx *ctx, struct ql_call *call, struct ql_tensor *x)
+{
+	struct ql_strips strips;
+	struct ql_gemm_blocks p = {.b = &strips, .y = ql_tensor_data(call->out[0])};
+	struct ql_tensor *bias = NULL;
+	enum ql_status status = read_x(ctx, x, &p);
+
+	if (!status)
+		status = ql_epilogue_of(ctx, call, call->in[1]->shape[0], &p.e, &bias);
+	if (!status)
+		status = ql_strips_keep(ctx, call->in[1], true, &strips);
+	if (!status && !strips.codes)
+		status = ql_fail(ctx, QL_ERR_MEMORY, "linear: out of memory for the codes of w in strips");
+	if (!status)
+		status = ql_gemm_blocks(ctx, &p);
+	ql_tensor_release(ctx, bias);
+	return status;
+}
+
+static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_result *r = &call->result[0];
+	const struct ql_value *v = ql_call_attr(call, "out");
+	struct ql_tensor *x = NULL, *w = NULL;
+	enum ql_status status = v ? ql_rescale_float_only(ctx, call) : QL_OK;
+
+	if (!status)
+		status = ql_tensor_new(ctx, QL_float32, r->rank, r->shape, &call->out[0]);
+
+	call->kernel = ctx->kernels->gemm_coded->name;
+	if (!status)
+		status = ql_linear_operands(ctx, call, &x, &w);
+	if (!status)
+		status = compute(ctx, call, x);
+	ql_tensor_release(ctx, x);
+	ql_tensor_release(ctx, w);
+	return status ? status : ql_quantize_result(ctx, call, v ? v->spec : NULL);
+}
+
+extern const struct ql_path ql_path_linear_blocks;
+const struct ql_path ql_path_linear_blocks = {
+	.op = "linear",
+	.name = "int8",
+	.codes = "",
+	.text = "exact integer sums of the blocks of w, scaled in float32 in order",
+	.match = match,
+	.eval = eval,
+};

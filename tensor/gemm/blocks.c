@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT
+ * Integer products with block scales: the rows of A are copied as signed bytes, with their sums over each block, from which follow the
+ * parts of zero points and minimums; a task multiplies a block of rows with a few strips of B (strips.h), whose codes are read once
+ * for each block of rows.
+ */
+#include "tensor/gemm/blocks.h"
+
+#include "tensor/gemm/pack.h"
+#include "tensor/gemm/plan.h"
+#include "tensor/parallel.h"
+#include "tensor/scratch.h"
+
+#define ROWS 64             /* of a task: with k = 4096 a quarter of a megabyte */
+#define PRODUCTS_PER_NS 100 /* of one thread, roughly: for the size of chunks only */
+#define BYTES_PER_NS 20     /* of B, with few rows */
+
+struct job {
+	struct ql_ctx *ctx;
+	const struct ql_gemm_blocks *p;
+	const struct ql_gemm_coded *kernel;
+	uint8_t flip; /* makes codes of a signed */
+	int64_t lda;
+	int8_t *a;            /* (m, lda) */
+	int32_t *sum;         /* (m, blocks) */
+	int32_t *zero;        /* (m); NULL: all 0 */
+	int64_t across, each; /* tasks across the columns, and their strips */
+};
+
+/* ---- rows of A ---- */
+
+static void rows_body(void *arg, int64_t begin, int64_t end)
+{
+	const struct job *j = arg;
+	const struct ql_strips *b = j->p->b;
+
+	for (int64_t i = begin; i < end; i++) {
+		int8_t *a = j->a + i * j->lda;
+		int32_t zero = j->zero ? j->zero[i] : 0;
+
+		ql_gemm_rows_8(&j->p->a, b->k, i, 1, j->flip, (uint8_t *)a, j->lda);
+		for (int64_t block = 0; block < b->blocks; block++) {
+			int64_t l = block * b->form.block, n = ql_min64(b->form.block, b->k - l);
+			int32_t sum = 0;
+
+			for (int64_t k = l; k < l + n; k++)
+				sum += a[k];
+			j->sum[i * b->blocks + block] = sum - (int32_t)n * zero;
+		}
+	}
+}
+
+/* Zero points of the signed codes; NULL if all are 0. */
+static enum ql_status take_zeros(struct ql_ctx *ctx, struct job *j)
+{
+	const struct ql_matrix_int *a = &j->p->a;
+	int32_t moved = j->flip ? 128 : 0;
+	bool any = moved && !a->zero;
+
+	for (int64_t i = 0; a->zero && i < (a->zero_step ? j->p->m : 1); i++)
+		any = any || a->zero[i] != moved;
+	if (!any)
+		return QL_OK;
+	j->zero = ql_scratch_array(ctx, j->p->m, sizeof(*j->zero));
+	for (int64_t i = 0; j->zero && i < j->p->m; i++)
+		j->zero[i] = (a->zero ? a->zero[i * a->zero_step] : 0) - moved;
+	return j->zero ? QL_OK : QL_ERR_MEMORY;
+}
+
+static enum ql_status take_rows(struct ql_ctx *ctx, struct job *j)
+{
+	int64_t m = j->p->m, k = j->p->b->k;
+	enum ql_status status = take_zeros(ctx, j);
+
+	if (status)
+		return status;
+	j->a = ql_gemm_take(ctx, m, (uint64_t)j->lda);
+	j->sum = ql_gemm_take(ctx, m, (uint64_t)j->p->b->blocks * sizeof(*j->sum));
+	if (!j->a || !j->sum)
+		return QL_ERR_MEMORY;
+	return ql_parallel_for(ctx, m, ql_max64(1, 65536 / k), ql_gemm_pack_ns(m, k), rows_body, j);
+}
+
+/* ---- products ---- */
+
+/* Rows i..i+rows-1 of a strip; columns of Y that there are. */
+static void give(const struct job *j, int64_t i, int rows, int64_t column, const float *s)
+{
+	const struct ql_gemm_blocks *p = j->p;
+	int64_t n = ql_min64(QL_STRIP, p->b->n - column);
+
+	for (int r = 0; r < rows; r++) {
+		float *y = p->y + (i + r) * p->b->n + column, scale = p->scale[(i + r) * p->scale_step];
+
+		for (int64_t l = 0; l < n; l++)
+			y[l] = s[r * QL_STRIP + l] * scale;
+		if (p->e.bias || p->e.act)
+			ql_epilogue_row(&p->e, column, n, y);
+	}
+}
+
+static void strip_product(const struct job *j, int64_t strip, int64_t first, int64_t last)
+{
+	struct ql_strip s = ql_strips_at(j->p->b, strip);
+	_Alignas(64) float sums[QL_STRIP_ROWS * QL_STRIP];
+
+	for (int64_t i = first; i < last; i += QL_STRIP_ROWS) {
+		int rows = (int)ql_min64(QL_STRIP_ROWS, last - i);
+		struct ql_strip_rows a = {.a = j->a + i * j->lda,
+			.lda = j->lda,
+			.sum = j->sum + i * j->p->b->blocks,
+			.pitch = j->p->b->blocks,
+			.zero = j->zero ? j->zero + i : NULL};
+
+		j->kernel->dots(rows, &s, j->p->b->k, &a, sums);
+		give(j, i, rows, strip * QL_STRIP, sums);
+	}
+}
+
+static void task_body(void *arg, int64_t begin, int64_t end)
+{
+	const struct job *j = arg;
+	int64_t strips = ql_ceil_div(j->p->b->n, QL_STRIP);
+
+	for (int64_t t = begin; t < end && !ql_stopped(j->ctx); t++) {
+		int64_t i = t / j->across * ROWS, first = t % j->across * j->each;
+
+		for (int64_t s = first; s < ql_min64(first + j->each, strips); s++)
+			strip_product(j, s, i, ql_min64(i + ROWS, j->p->m));
+	}
+}
+
+enum ql_status ql_gemm_blocks(struct ql_ctx *ctx, struct ql_gemm_blocks *p)
+{
+	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
+	int64_t strips = ql_ceil_div(p->b->n, QL_STRIP), k = p->b->k;
+	/* rows that are a power of two apart would share few sets of the cache */
+	struct job j = {.ctx = ctx,
+		.p = p,
+		.kernel = ctx->kernels->gemm_coded,
+		.flip = p->a.dtype == QL_uint8 ? 0x80 : 0,
+		.lda = ql_ceil_div(k, 64) * 64 + (k % 512 ? 0 : 64)};
+	double work = (double)p->b->n * (double)k * ((double)p->m / PRODUCTS_PER_NS + 1.0 / BYTES_PER_NS);
+	enum ql_status status;
+
+	if (p->m == 0 || p->b->n == 0)
+		return QL_OK;
+	status = take_rows(ctx, &j);
+	j.each = ql_max64(1, ql_min64(4, strips / (4 * ctx->threads)));
+	j.across = ql_ceil_div(strips, j.each);
+	if (!status)
+		status = ql_parallel_for(ctx, ql_ceil_div(p->m, ROWS) * j.across, 1,
+			work < 1e18 ? (int64_t)work : INT64_MAX, task_body, &j);
+	ql_scratch_release(ctx, mark);
+	return status;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ * A matrix of codes in the strips of struct ql_strip, made from its rows once and kept with their storage.
+ */
+#ifndef QUOLL_TENSOR_GEMM_STRIPS_H
+#define QUOLL_TENSOR_GEMM_STRIPS_H
+
+#include "tensor/kernels/kernels.h"
+#include "tensor/qparams.h"
+
+struct ql_strips {
+	int64_t n, k;         /* B is (k, n) */
+	struct ql_strip form; /* of each strip, without pointers */
+	int64_t bytes;        /* codes of a strip */
+	int64_t blocks;       /* of a strip */
+	uint8_t *codes;
+	char *scale, *shift; /* shift: NULL: 0 */
+	uint8_t *zero;       /* NULL: form.middle */
+};
+
+/* Whether the quantized matrix t (n, k) can have strips, whose columns are its rows. */
+bool ql_strips_take(const struct ql_tensor *t);
+/* The strips of `lines`. out->codes is NULL if there are none: of a matrix that cannot have them, when out of memory, and, unless they
+ * are wanted at once, at the first request. */
+enum ql_status ql_strips_keep(struct ql_ctx *ctx, struct ql_tensor *lines, bool at_once, struct ql_strips *out);
+/* Strip i, columns 16 i and up. */
+struct ql_strip ql_strips_at(const struct ql_strips *s, int64_t i);
+
+/* The two directions between rows and strips of codes, exact for all codes of the dtype (2 to 8 bits): codes of `columns` <= 16 rows,
+ * `pitch` elements apart from element `at` on; k codes each. Columns and k that are missing have the code 0 of the strip. */
+void ql_strip_pack(unsigned dtype, const void *rows, int64_t at, int64_t pitch, int columns, int64_t k, uint8_t *strip);
+void ql_strip_unpack(
+	unsigned dtype, const uint8_t *strip, int columns, int64_t k, void *rows, int64_t at, int64_t pitch);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ * Strips of codes: a strip is two vectors. A table of 16 values is two registers, chosen by bit 3 of the code.
+ */
+#ifndef QUOLL_TENSOR_GEMM_CODED_AVX2_H
+#define QUOLL_TENSOR_GEMM_CODED_AVX2_H
+
+#include <immintrin.h>
+
+#define INTS __m256i
+#define FLOATS __m256
+#define LANES 8
+#define LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define SPREAD(x) _mm256_set1_epi32(x)
+#define SHIFT(v, n) _mm256_srlv_epi32(v, _mm256_set1_epi32(n))
+#define SHIFT_UP(v, n) _mm256_sllv_epi32(v, _mm256_set1_epi32(n))
+#define OR(a, b) _mm256_or_si256(a, b)
+#define AS_FLOATS(v) _mm256_castsi256_ps(v)
+#define AS_INTS(v) _mm256_castps_si256(v)
+#define AND(a, b) _mm256_and_si256(a, b)
+#define SUB_I(a, b) _mm256_sub_epi32(a, b)
+#define MUL_I(a, b) _mm256_mullo_epi32(a, b)
+#define TO_FLOATS(v) _mm256_cvtepi32_ps(v)
+#define BYTES(p) _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(p)))
+#define HALVES(p) _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(p)))
+#define LOAD_F(p) _mm256_loadu_ps(p)
+#define STORE_F(p, v) _mm256_storeu_ps(p, v)
+#define SPREAD_F(x) _mm256_set1_ps(x)
+#define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define MUL(a, b) _mm256_mul_ps(a, b)
+#define ADD(a, b) _mm256_add_ps(a, b)
+#define SUB(a, b) _mm256_sub_ps(a, b)
+#define LOOK_16(values, v) \
+	_mm256_blendv_ps(_mm256_permutevar8x32_ps(_mm256_loadu_ps(values), v), \
+		_mm256_permutevar8x32_ps(_mm256_loadu_ps((values) + 8), v), \
+		_mm256_castsi256_ps(_mm256_slli_epi32(v, 28)))
+#define LOOK_256(values, v) _mm256_i32gather_ps(values, v, 4)
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ * Strips of codes in portable C: the meaning of the layout and of the sums.
+ */
+#include "tensor/base.h"
+#include "tensor/dtype.h"
+#include "tensor/kernels/kernels.h"
+
+static uint8_t code_at(const struct ql_strip *s, int64_t l, int column)
+{
+	if (s->bits == 8)
+		return s->codes[l / 4 * 64 + column * 4 + l % 4];
+	return s->codes[l / 8 * 64 + column * 4 + l % 4] >> (l & 4) & 15;
+}
+
+static float number(const struct ql_strip *s, const void *of, int64_t i)
+{
+	return s->half ? ql_f16_to_f32(((const uint16_t *)of)[i]) : ((const float *)of)[i];
+}
+
+static float value_at(const struct ql_strip *s, int64_t l, int column)
+{
+	int64_t i = l / s->block * QL_STRIP + column;
+	int code = code_at(s, l, column), zero = s->zero ? s->zero[i] : s->middle;
+	float x = (s->value ? s->value[code] : (float)(code - zero)) * number(s, s->scale, i);
+
+	return s->shift ? x + number(s, s->shift, i) : x;
+}
+
+static void floats(const struct ql_strip *s, int64_t l, int64_t depth, float *out, int64_t pitch)
+{
+	for (int64_t i = 0; i < depth; i++)
+		for (int j = 0; j < QL_STRIP; j++)
+			out[i * pitch + j] = value_at(s, l + i, j);
+}
+
+static void row(int strips, const struct ql_strip *s, int64_t k, const float *a, float *c, bool ordered)
+{
+	(void)ordered; /* as this is */
+	for (int j = 0; j < strips * QL_STRIP; j++) {
+		float sum = 0;
+
+		for (int64_t l = 0; l < k; l++)
+			sum += a[l] * value_at(&s[j / QL_STRIP], l, j % QL_STRIP);
+		c[j] = sum;
+	}
+}
+
+static float dot(const struct ql_strip *s, int64_t k, const int8_t *a, const int32_t *sums, int32_t zero_a, int column)
+{
+	float y = 0;
+
+	for (int64_t l = 0, b = 0; l < k; b++) {
+		int64_t i = b * QL_STRIP + column, stop = ql_min64(l + s->block, k);
+		int32_t sum = 0, zero = s->zero ? s->zero[i] : s->middle;
+
+		for (; l < stop; l++)
+			sum += (a[l] - zero_a) * (code_at(s, l, column) - zero);
+		y = y + (float)sum * number(s, s->scale, i);
+		if (s->shift)
+			y = y + (float)sums[b] * number(s, s->shift, i);
+	}
+	return y;
+}
+
+static void dots(int rows, const struct ql_strip *s, int64_t k, const struct ql_strip_rows *a, float *c)
+{
+	for (int i = 0; i < rows; i++)
+		for (int j = 0; j < QL_STRIP; j++)
+			c[i * QL_STRIP + j] =
+				dot(s, k, a->a + i * a->lda, a->sum + i * a->pitch, a->zero ? a->zero[i] : 0, j);
+}
+
+extern const struct ql_gemm_coded gemm_coded_ref;
+const struct ql_gemm_coded gemm_coded_ref = {
+	.name = "gemm_coded_ref", .rate = 1, .floats = floats, .row = row, .dots = dots};

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT
+ * Strips of codes: every kernel of the family against `ref` and against plain loops: both widths, kinds of values and scales, blocks
+ * and lengths of all remainders, extreme codes and activations, rows apart.
+ */
+#include <math.h>
+
+#include "tests/tools/kernels.h"
+
+extern const struct ql_gemm_coded gemm_coded_ref;
+
+#define MOST_K 600
+#define BLOCKS ((MOST_K + 15) / 8)
+
+enum kind { PLAIN, ZEROS, SHIFTS, HALF_SHIFTS, VALUES, MINI, KINDS };
+
+struct data {
+	struct ql_strip s[QL_STRIPS];
+	float value[256];
+	uint8_t *codes[QL_STRIPS], *zero[QL_STRIPS];
+	float *scale[QL_STRIPS], *shift[QL_STRIPS];
+};
+
+static float number(void)
+{
+	return ((float)draw() - 0x1p30f) * 0x1p-30f;
+}
+
+/* float16 numbers of magnitudes up to 4, in pairs where floats would be */
+static void fill_numbers(float *x, bool half)
+{
+	for (int i = 0; i < BLOCKS * QL_STRIP; i++)
+		if (half)
+			((uint16_t *)(void *)x)[i] = (uint16_t)(draw() & 0x8fff) | 0x3000;
+		else
+			x[i] = number();
+}
+
+/* fill 0: any codes; 1: the largest; 2: 0 */
+static void fill_codes(struct data *d, int t, int fill, enum kind kind)
+{
+	for (int i = 0; i < MOST_K * QL_STRIP + 1024; i++)
+		d->codes[t][i] = fill == 1 ? 255 : fill == 2 ? 0 : (uint8_t)draw();
+	for (int i = 0; kind == MINI && i < MOST_K * QL_STRIP + 1024; i++) /* 127 is not finite */
+		d->codes[t][i] = (uint8_t)((d->codes[t][i] & 127) == 127 ? 126 : d->codes[t][i]);
+}
+
+static void make(struct data *d, int bits, enum kind kind, int64_t block, int fill)
+{
+	bool half = kind == HALF_SHIFTS || (kind == PLAIN && block == 32);
+
+	for (int i = 0; i < 256; i++)
+		d->value[i] = number();
+	for (int t = 0; t < QL_STRIPS; t++) {
+		d->codes[t] = take(MOST_K * QL_STRIP + 1024);
+		d->zero[t] = take(BLOCKS * QL_STRIP);
+		d->scale[t] = take(BLOCKS * QL_STRIP * sizeof(float));
+		d->shift[t] = take(BLOCKS * QL_STRIP * sizeof(float));
+		fill_codes(d, t, fill, kind);
+		fill_numbers(d->scale[t], half);
+		fill_numbers(d->shift[t], half);
+		for (int i = 0; i < BLOCKS * QL_STRIP; i++)
+			d->zero[t][i] = (uint8_t)draw();
+		d->s[t] = (struct ql_strip){.codes = d->codes[t],
+			.bits = bits,
+			.half = half,
+			.block = block,
+			.scale = d->scale[t],
+			.shift = kind == SHIFTS || kind == HALF_SHIFTS ? d->shift[t] : NULL,
+			.zero = kind == ZEROS ? d->zero[t] : NULL,
+			.middle = kind == PLAIN ? 1 << (bits - 1) : 0,
+			.value = kind == VALUES || kind == MINI ? d->value : NULL,
+			.mini = kind == MINI,
+			.sign = 7,
+			.mantissa = 3,
+			.unit = 0x1p120f};
+	}
+	for (int i = 0; kind == MINI && i < 256; i++) { /* E4M3 */
+		int e = i >> 3 & 15, m = i & 7;
+
+		d->value[i] = (i & 128 ? -1 : 1) * (e ? ldexpf((float)(8 + m), e - 10) : ldexpf((float)m, -9));
+	}
+}
+
+static void drop(struct data *d)
+{
+	for (int t = 0; t < QL_STRIPS; t++) {
+		free(d->codes[t]);
+		free(d->zero[t]);
+		free(d->scale[t]);
+		free(d->shift[t]);
+	}
+}
+
+static void check_floats(
+	const struct ql_gemm_coded *k, struct data *d, int64_t l, int64_t depth, int64_t pitch, const char *what)
+{
+	size_t used = (size_t)((depth - 1) * pitch + QL_STRIP) * sizeof(float);
+	float *mine = take(used + 64), *theirs = take(used + 64);
+
+	k->floats(&d->s[1], l, depth, mine, pitch);
+	gemm_coded_ref.floats(&d->s[1], l, depth, theirs, pitch);
+	CHECK(!memcmp(mine, theirs, used + 64), "%s: floats of %s, %d from %d", k->name, what, (int)depth, (int)l);
+	free(mine);
+	free(theirs);
+}
+
+/* The fused sums: those of fma in order of k, in groups. */
+static float fused(const struct ql_strip *s, int64_t k, const float *a, const float *b)
+{
+	float all = 0;
+
+	(void)s;
+	for (int64_t l = 0; l < k; l += QL_STRIP_DEPTH) {
+		float sum = 0;
+
+		for (int64_t i = l; i < k && i < l + QL_STRIP_DEPTH; i++)
+			sum = fmaf(a[i], b[i * QL_STRIP], sum);
+		all = l ? all + sum : sum;
+	}
+	return all;
+}
+
+static void check_row(const struct ql_gemm_coded *k, struct data *d, int64_t n, int strips, const char *what)
+{
+	size_t used = (size_t)(strips * QL_STRIP) * sizeof(float);
+	float *a = take((size_t)n * sizeof(float)), *c = take(used + 64), *wanted = take(used + 64);
+	float *b = take((size_t)n * QL_STRIP * sizeof(float));
+
+	for (int64_t i = 0; i < n; i++)
+		a[i] = number();
+	k->row(strips, d->s, n, a, c, true);
+	gemm_coded_ref.row(strips, d->s, n, a, wanted, true);
+	CHECK(!memcmp(c, wanted, used + 64), "%s: ordered row of %s, k %d, %d strips", k->name, what, (int)n, strips);
+	if (k != &gemm_coded_ref) {
+		k->row(strips, d->s, n, a, c, false);
+		for (int t = 0; t < strips; t++) {
+			gemm_coded_ref.floats(&d->s[t], 0, n, b, QL_STRIP);
+			for (int j = 0; j < QL_STRIP; j++)
+				wanted[t * QL_STRIP + j] = fused(&d->s[t], n, a, b + j);
+		}
+		CHECK(!memcmp(c, wanted, used + 64), "%s: fused row of %s, k %d, %d strips", k->name, what, (int)n,
+			strips);
+	}
+	free(a);
+	free(b);
+	free(c);
+	free(wanted);
+}
+
+static void check_dots(
+	const struct ql_gemm_coded *k, struct data *d, int64_t n, int rows, int fill, bool zeros, const char *what)
+{
+	int64_t lda = (n + 7) / 8 * 8 + rows % 3 * 8, block = d->s[0].block, blocks = (n + block - 1) / block,
+		pitch = blocks + rows % 2;
+	int8_t *a = take((size_t)(lda * rows));
+	int32_t *sum = take((size_t)(pitch * rows) * sizeof(int32_t)), zero[QL_STRIP_ROWS];
+	size_t used = (size_t)(rows * QL_STRIP) * sizeof(float);
+	float *mine = take(used + 64), *theirs = take(used + 64);
+	struct ql_strip_rows x = {a, lda, sum, pitch, zeros ? zero : NULL};
+	size_t bytes = (size_t)((n + 7) / 8 * QL_STRIP * d->s[2].bits);
+	struct ql_strip s = d->s[2];
+	uint8_t *codes = take(bytes);
+
+	memcpy(codes, s.codes, bytes);
+	s.codes = codes;
+	for (int64_t l = n; l < (n + 7) / 8 * 8; l++) /* behind k */
+		for (int j = 0; j < QL_STRIP; j++)
+			if (s.bits == 8)
+				codes[l / 4 * 64 + j * 4 + l % 4] = 0;
+			else
+				codes[l / 8 * 64 + j * 4 + l % 4] &= l & 4 ? 15 : 240;
+
+	for (int i = 0; i < rows; i++) {
+		zero[i] = zeros ? (int32_t)(draw() % 256) - 128 : 0;
+		for (int64_t l = 0; l < lda; l++)
+			a[i * lda + l] = (int8_t)(l >= n      ? 0
+						  : fill == 1 ? 127
+						  : fill == 2 ? -128
+							      : (int)(draw() % 256) - 128);
+		for (int64_t b = 0; b < blocks; b++) {
+			sum[i * pitch + b] = 0;
+			for (int64_t l = b * block; l < n && l < (b + 1) * block; l++)
+				sum[i * pitch + b] += a[i * lda + l] - zero[i];
+		}
+	}
+	k->dots(rows, &s, n, &x, mine);
+	gemm_coded_ref.dots(rows, &s, n, &x, theirs);
+	CHECK(!memcmp(mine, theirs, used + 64), "%s: dots of %s, k %d, %d rows, fill %d", k->name, what, (int)n, rows,
+		fill);
+	free(codes);
+	free(a);
+	free(sum);
+	free(mine);
+	free(theirs);
+}
+
+static void check_form(const struct ql_gemm_coded *k, int bits, enum kind kind, int64_t block)
+{
+	static const int64_t lengths[] = {1, 3, 4, 5, 8, 9, 15, 31, 33, 64, 100, 255, 256, 257, 264, 513, MOST_K};
+	struct data d;
+	char what[64];
+
+	snprintf(what, sizeof(what), "%d bits, kind %d, blocks of %d", bits, (int)kind, (int)block);
+	make(&d, bits, kind, block, 0);
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		int64_t n = lengths[i];
+
+		check_floats(k, &d, 0, n, 16 + (int64_t)i, what);
+		if (n < MOST_K)
+			check_floats(k, &d, n / 8 * 8, MOST_K - n / 8 * 8, 64, what);
+		for (int strips = 1; strips <= QL_STRIPS; strips++)
+			check_row(k, &d, n, strips, what);
+		for (int rows = 1; rows <= QL_STRIP_ROWS && kind < VALUES; rows++)
+			check_dots(k, &d, n, rows, 0, (rows + (int)i) % 2, what);
+	}
+	drop(&d);
+	for (int fill = 0; fill < 9 && kind < VALUES; fill++) {
+		make(&d, bits, kind, block, fill % 3);
+		check_dots(k, &d, MOST_K, QL_STRIP_ROWS, fill / 3, fill % 2, what);
+		drop(&d);
+	}
+}
+
+static void test_gemm_coded(const void *kernel)
+{
+	static const int64_t blocks[] = {8, 16, 24, 32, 40, 128, 256, 320, 608};
+
+	for (size_t b = 0; b < sizeof(blocks) / sizeof(blocks[0]); b++)
+		for (int kind = 0; kind < KINDS; kind++)
+			for (int bits = 4; bits <= 8; bits += 4)
+				if (bits == 8 || kind != MINI)
+					check_form(kernel, bits, (enum kind)kind, blocks[b]);
+}
+
+int main(void)
+{
+	static const struct family families[] = {{"gemm_coded", test_gemm_coded}};
+
+	test_kernels(families, 1);
+	return check_end();
+}
