@@ -37,7 +37,7 @@ static void rows_body(void *arg, int64_t begin, int64_t end)
 		int8_t *a = j->a + i * j->lda;
 		int32_t zero = j->zero ? j->zero[i] : 0;
 
-		ql_gemm_rows_8(&j->p->a, b->k, i, 1, j->flip, (uint8_t *)a, j->lda);
+		ql_gemm_rows_8(j->ctx->kernels->pack_i8, &j->p->a, b->k, i, 1, j->flip, (uint8_t *)a, j->lda);
 		for (int64_t block = 0; block < b->blocks; block++) {
 			int64_t l = block * b->form.block, n = ql_min64(b->form.block, b->k - l);
 			int32_t sum = 0;
@@ -74,7 +74,7 @@ static enum ql_status take_rows(struct ql_ctx *ctx, struct job *j)
 	if (status)
 		return status;
 	j->a = ql_gemm_take(ctx, m, (uint64_t)j->lda);
-	j->sum = ql_gemm_take(ctx, m, (uint64_t)j->p->b->blocks * sizeof(*j->sum));
+	j->sum = ql_gemm_take(ctx, m, ql_size_array(j->p->b->blocks, sizeof(*j->sum)));
 	if (!j->a || !j->sum)
 		return QL_ERR_MEMORY;
 	return ql_parallel_for(ctx, m, ql_max64(1, 65536 / k), ql_gemm_pack_ns(m, k), rows_body, j);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Strips of codes (tensor/kernels/kernels.h): codes of up to 4 bits take 4, others 8, as unsigned numbers; those of a signed dtype
- * have its least code subtracted. Scales are float16 where the tensor's are, else float32. They may be written by a slice, which
+ * have its least code subtracted. Scales are float16 where all have such values, else float32. They may be written by a slice, which
  * does not change the version of the codes' storage, so that the kept block has a stamp of all that it was made from besides codes.
  */
 #include "tensor/gemm/strips.h"
@@ -48,15 +48,7 @@ static void get(unsigned dtype, const void *rows, int64_t at, int64_t n, int8_t 
 		ql_codes_get(dtype, rows, at, n, codes);
 }
 
-static void put(unsigned dtype, void *rows, int64_t at, int64_t n, const uint8_t *codes)
-{
-	if (ql_dtypes[dtype].bits == 8)
-		memcpy((uint8_t *)rows + at, codes, (size_t)n);
-	else
-		ql_codes_put(dtype, rows, at, n, codes);
-}
-
-/* Eight codes of a column to and from its groups, of which the first is at `to`. */
+/* Eight codes of a column to its groups, of which the first is at `to`. */
 static void put_eight(int bits, uint64_t codes, uint8_t *to)
 {
 	uint32_t low = (uint32_t)codes, high = (uint32_t)(codes >> 32);
@@ -70,18 +62,9 @@ static void put_eight(int bits, uint64_t codes, uint8_t *to)
 	memcpy(to + 64, &high, 4);
 }
 
-static uint64_t get_eight(int bits, const uint8_t *from)
-{
-	uint32_t low, high;
-
-	memcpy(&low, from, 4);
-	if (bits == 4)
-		return (low & 0x0f0f0f0fu) | (uint64_t)(low >> 4 & 0x0f0f0f0fu) << 32;
-	memcpy(&high, from + 64, 4);
-	return low | (uint64_t)high << 32;
-}
-
-void ql_strip_pack(unsigned dtype, const void *rows, int64_t at, int64_t pitch, int columns, int64_t k, uint8_t *strip)
+/* Packs codes of `columns` <= 16 rows, `pitch` elements apart from element `at` on, k codes each. Columns and k that are missing have
+ * the code 0 of the strip. */
+static void pack(unsigned dtype, const void *rows, int64_t at, int64_t pitch, int columns, int64_t k, uint8_t *strip)
 {
 	int bits = strip_bits(dtype);
 	uint64_t flip = flip_of(dtype), mask = mask_of(dtype), x;
@@ -99,26 +82,6 @@ void ql_strip_pack(unsigned dtype, const void *rows, int64_t at, int64_t pitch, 
 				memcpy(&x, codes + i, (size_t)ql_min64(8, n - i));
 				put_eight(bits, (x ^ flip) & mask, to);
 			}
-		}
-}
-
-void ql_strip_unpack(
-	unsigned dtype, const uint8_t *strip, int columns, int64_t k, void *rows, int64_t at, int64_t pitch)
-{
-	int bits = strip_bits(dtype);
-	uint64_t flip = flip_of(dtype), x;
-	uint8_t codes[PIECE];
-
-	for (int c = 0; c < columns; c++)
-		for (int64_t l = 0; l < k; l += PIECE) {
-			int64_t n = ql_min64(PIECE, k - l);
-			const uint8_t *from = strip + l / 8 * QL_STRIP * bits + 4 * c;
-
-			for (int64_t i = 0; i < n; i += 8, from += QL_STRIP * bits) {
-				x = get_eight(bits, from) ^ flip;
-				memcpy(codes + i, &x, (size_t)ql_min64(8, n - i));
-			}
-			put(dtype, rows, at + c * pitch + l, n, codes);
 		}
 }
 
@@ -162,11 +125,6 @@ struct kept {
 };
 _Static_assert(sizeof(struct kept) <= HEAD, "the description has room in front");
 
-static bool is_half(const struct ql_tensor *t)
-{
-	return !t || (t->dtype == QL_float16 && !t->q);
-}
-
 /* Whether scales with levels have more of them than a stamp. */
 static bool is_deep(const struct ql_tensor *t)
 {
@@ -187,7 +145,6 @@ static bool form_of(const struct ql_tensor *t, struct ql_strips *s)
 		(q->block ? !blocks || q->block % 8 : q->axis > 0))
 		return false;
 	s->form.bits = strip_bits(t->dtype);
-	s->form.half = is_half(q->scale) && is_half(q->shift);
 	s->form.block = blocks && q->block < s->k ? q->block : ql_ceil_div(s->k, 8) * 8;
 	s->blocks = ql_ceil_div(s->k, s->form.block);
 	s->bytes = ql_ceil_div(s->k, 8) * QL_STRIP * s->form.bits;
@@ -238,6 +195,15 @@ static bool place_zeros(unsigned dtype, struct numbers *x, int64_t n, struct ql_
 	return s->form.middle >= 0 && s->form.middle <= 255;
 }
 
+/* Whether n numbers are float16, so that they take half of the memory. */
+static bool all_half(const float *x, int64_t n)
+{
+	for (int64_t i = 0; x && i < n; i++)
+		if (ql_f16_to_f32(ql_f32_to_f16(x[i])) != x[i])
+			return false;
+	return true;
+}
+
 static void put_number(const struct ql_strips *s, char *to, int64_t i, float x)
 {
 	if (s->form.half)
@@ -276,23 +242,22 @@ static void pack_body(void *arg, int64_t begin, int64_t end)
 	const struct packing *p = arg;
 
 	for (int64_t i = begin; i < end; i++)
-		ql_strip_pack(p->dtype, p->rows, p->at + i * QL_STRIP * p->pitch, p->pitch,
+		pack(p->dtype, p->rows, p->at + i * QL_STRIP * p->pitch, p->pitch,
 			(int)ql_min64(QL_STRIP, p->s->n - i * QL_STRIP), p->s->k, p->s->codes + i * p->s->bytes);
 }
 
 /* Gives one block with all parts, or NULL in *block when out of memory. */
 static void take_block(struct ql_ctx *ctx, struct ql_strips *s, bool shift, bool zeros, char **block)
 {
-	int64_t strips = ql_ceil_div(s->n, QL_STRIP), each = QL_STRIP * s->blocks;
-	uint64_t size = s->form.half ? 2 : 4, scales, codes, zero, all;
+	uint64_t strips = (uint64_t)ql_ceil_div(s->n, QL_STRIP), each, scales, codes, all, both;
 
 	*block = NULL;
-	if (!ql_size_mul((uint64_t)strips, (uint64_t)s->bytes, &codes) ||
-		!ql_size_mul((uint64_t)strips, (uint64_t)each * size, &scales) ||
-		!ql_size_mul((uint64_t)strips, (uint64_t)each, &zero))
+	if (!ql_size_mul(strips, (uint64_t)s->bytes, &codes) || !ql_size_mul(strips, (uint64_t)s->blocks, &each) ||
+		!ql_size_mul(each, QL_STRIP, &each) || !ql_size_mul(each, s->form.half ? 2 : 4, &scales) ||
+		!ql_size_mul(scales, shift ? 2 : 1, &both))
 		return;
-	if (!ql_size_add(HEAD, codes, &all) || !ql_size_add(all, scales * (shift ? 2 : 1), &all) ||
-		!ql_size_add(all, zeros ? zero : 0, &all))
+	if (!ql_size_add(HEAD, codes, &all) || !ql_size_add(all, both, &all) ||
+		!ql_size_add(all, zeros ? each : 0, &all))
 		return;
 	*block = ql_alloc(ctx, all);
 	if (!*block)
@@ -300,7 +265,7 @@ static void take_block(struct ql_ctx *ctx, struct ql_strips *s, bool shift, bool
 	s->codes = (uint8_t *)*block + HEAD;
 	s->scale = (char *)s->codes + codes;
 	s->shift = shift ? s->scale + scales : NULL;
-	s->zero = zeros ? (uint8_t *)s->scale + scales * (shift ? 2 : 1) : NULL;
+	s->zero = zeros ? (uint8_t *)s->scale + both : NULL;
 }
 
 static const char maker = 's'; /* strips do not depend on the kernel */
@@ -352,14 +317,16 @@ static enum ql_status make(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_st
 		.rows = t->storage->data,
 		.at = t->offset,
 		.pitch = ql_dtype_pitch(t->dtype, t->shape[1])};
+	int64_t n = ql_tensor_nelem(t->q->scale);
 	struct kept *kept;
 	struct numbers x;
 	bool zeros;
 	char *block;
 	enum ql_status status = read_numbers(ctx, t->q, &x);
 
-	if (status || !place_zeros(t->dtype, &x, ql_tensor_nelem(t->q->scale), s, &zeros))
+	if (status || !place_zeros(t->dtype, &x, n, s, &zeros))
 		return status;
+	s->form.half = all_half(x.scale, n) && all_half(x.shift, n);
 	take_block(ctx, s, t->q->shift != NULL, zeros, &block);
 	if (!block)
 		return QL_OK;

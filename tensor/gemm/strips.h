@@ -25,10 +25,4 @@ enum ql_status ql_strips_keep(struct ql_ctx *ctx, struct ql_tensor *lines, bool 
 /* Strip i, columns 16 i and up. */
 struct ql_strip ql_strips_at(const struct ql_strips *s, int64_t i);
 
-/* The two directions between rows and strips of codes, exact for all codes of the dtype (2 to 8 bits): codes of `columns` <= 16 rows,
- * `pitch` elements apart from element `at` on; k codes each. Columns and k that are missing have the code 0 of the strip. */
-void ql_strip_pack(unsigned dtype, const void *rows, int64_t at, int64_t pitch, int columns, int64_t k, uint8_t *strip);
-void ql_strip_unpack(
-	unsigned dtype, const uint8_t *strip, int columns, int64_t k, void *rows, int64_t at, int64_t pitch);
-
 #endif

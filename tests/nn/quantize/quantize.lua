@@ -74,8 +74,12 @@ it('dynamic, weight_only, auto', function()
 	_, c = m:quantize {}
 	assert(c[1].mode == 'static')
 	refused("quantize: linear1: mode 'static' wanted a calibrated layer", fresh.quantize, fresh, {mode='static'})
-	refused("quantize: linear1: weight: wanted affine codes with one scale per output in mode 'dynamic', got 'int4:32'", fresh.quantize, fresh,
-		{mode='dynamic', weight='int4:32'})
+	refused("quantize: linear1: weight: wanted affine codes with one scale per output in mode 'dynamic', got 'int4/1:4'", fresh.quantize, fresh,
+		{mode='dynamic', weight='int4/1:4'})
+	for _, weight in ipairs {'int4:8', 'uint4:8+min'} do
+		y, paths = logged(function() return (fresh:quantize {mode='dynamic', weight=weight})(x) end)
+		assert(before:error(y).sqnr > 12 and paths.linear.int8 == 3 and not paths.linear.fallback)
+	end
 end)
 
 it('train: real integers forward, gradients with decoded codes', function()
@@ -184,7 +188,7 @@ it('rules: the first that matches wins', function()
 	assert(c[1].weight == 'int4/1' and c[2].weight == 'int4/1' and c[3].mode == 'float' and c[3].why == 'a rule says so')
 	_, c = m:quantize {rules={function(_, layer) return layer.weight:size(1) < 10 and {mode='weight_only', weight='int4:8'} or nil end}}
 	assert(c[3].mode == 'weight_only' and c[3].weight == 'int4:8' and c[1].mode == 'static' and q)
-	_, c = m:quantize {mode='dynamic', rules={{'linear3', 'int4:8', optional=true}, {'conv.*', 'int8', optional=true}}}
+	_, c = m:quantize {mode='dynamic', rules={{'linear3', 'int4/1:8', optional=true}, {'conv.*', 'int8', optional=true}}}
 	assert(c[3].mode == 'weight_only' and c[3].why:find 'no integer product')
 	refused("rules: item 1: wanted a pattern that matches a layer, got 'conv.*'; layers: linear1 linear2 linear3", m.quantize, m,
 		{rules={{'conv.*', 'int8'}}})
