@@ -17,7 +17,7 @@
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 #include "tensor/qparams.h"
-#include "tensor/ragged.h"
+#include "tensor/closed.h"
 
 #define SLOTS 2
 #define PREFETCH_NS 100000
@@ -32,7 +32,7 @@ struct slot {
 struct ql_loader {
 	struct ql_ctx *ctx;
 	struct ql_tensor *x, *y; /* kept: f borrows their bytes */
-	bool x_opened, y_opened; /* ql_ragged_open */
+	bool x_opened, y_opened; /* ql_closed_open */
 	struct ql_filler f;
 	int64_t *order;
 	float *table;
@@ -425,11 +425,11 @@ static enum ql_status prepare(struct ql_loader *l, const struct ql_loader_plan *
 /* The thread reads elements of the tensors until the loader is closed. */
 static enum ql_status open_data(struct ql_loader *l)
 {
-	enum ql_status status = ql_ragged_open(l->ctx, l->x->storage);
+	enum ql_status status = ql_closed_open(l->ctx, l->x->storage);
 
 	l->x_opened = !status;
 	if (!status && l->y) {
-		status = ql_ragged_open(l->ctx, l->y->storage);
+		status = ql_closed_open(l->ctx, l->y->storage);
 		l->y_opened = !status;
 	}
 	return status;
@@ -501,9 +501,9 @@ void ql_loader_close(struct ql_loader *l)
 		ql_tensor_release(ctx, l->slot[i].y);
 	}
 	if (l->x_opened)
-		ql_ragged_close(ctx, l->x->storage);
+		ql_closed_close(ctx, l->x->storage);
 	if (l->y_opened)
-		ql_ragged_close(ctx, l->y->storage);
+		ql_closed_close(ctx, l->y->storage);
 	ql_tensor_release(ctx, l->x);
 	ql_tensor_release(ctx, l->y);
 	ql_free(ctx, l->order);

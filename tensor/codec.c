@@ -239,13 +239,25 @@ static enum ql_status codec_all(struct ql_ctx *ctx, struct ql_codec *c)
 	return status;
 }
 
+/* Gives a contiguous copy of t's codes, if they cannot be read where they are. */
+static enum ql_status dense_codes(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_tensor **dense)
+{
+	enum ql_status status = QL_OK;
+
+	if (ql_is_closed(t) && t->storage->closed->kind->once)
+		status = ql_closed_open(ctx, t->storage);
+	if (!status && (!ql_tensor_is_contiguous(t) || (ql_is_closed(t) && !ql_ragged_of(t->storage))))
+		status = ql_tensor_cast(ctx, t, t->dtype, dense);
+	return status;
+}
+
 /* Makes c read the codes of t, which is contiguous, or of `dense`, its copy. */
 static void read_codes(struct ql_codec *c, const struct ql_tensor *t, const struct ql_tensor *dense)
 {
 	const struct ql_tensor *codes = dense ? dense : t;
 	int64_t skip = codes->offset * ql_dtypes[t->dtype].bits / 8;
 
-	c->ragged = ql_ragged_closed(codes) ? codes->storage->ragged : NULL;
+	c->ragged = ql_is_closed(codes) ? ql_ragged_of(codes->storage) : NULL;
 	c->first = codes->offset;
 	c->q = c->ragged ? NULL : (char *)codes->storage->data + skip;
 }
@@ -260,10 +272,8 @@ enum ql_status ql_decode(struct ql_ctx *ctx, const struct ql_tensor *t, struct q
 	if (ql_is_remote(t))
 		return ql_remote_decode(ctx, t, out);
 	status = ql_tensor_new(ctx, QL_float32, t->rank, t->shape, out);
-	if (!status && ql_ragged_closed(t) && t->storage->ragged->channels)
-		status = ql_ragged_open(ctx, t->storage); /* for good */
-	if (!status && !ql_tensor_is_contiguous(t))
-		status = ql_tensor_cast(ctx, t, t->dtype, &dense);
+	if (!status)
+		status = dense_codes(ctx, t, &dense);
 	if (!status)
 		status = codec_start(ctx, &c, t, false);
 	if (!status) {
@@ -297,10 +307,7 @@ enum ql_status ql_decoder_open(struct ql_ctx *ctx, struct ql_tensor *t, struct q
 	if (!d)
 		return QL_ERR_MEMORY;
 	*d = (struct ql_decoder){.row = t->shape[t->rank - 1]};
-	if (ql_ragged_closed(t) && t->storage->ragged->channels)
-		status = ql_ragged_open(ctx, t->storage); /* for good */
-	if (!status && !ql_tensor_is_contiguous(t))
-		status = ql_tensor_cast(ctx, t, t->dtype, &d->dense);
+	status = dense_codes(ctx, t, &d->dense);
 	if (!status)
 		status = codec_start(ctx, &d->codec, t, false);
 	if (!status)
@@ -351,7 +358,7 @@ static enum ql_status encode(struct ql_ctx *ctx, const struct ql_tensor *x, stru
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	struct ql_codec c = {.random = random, .fit = fit};
 	struct ql_tensor *dense = NULL, *plain = NULL;
-	bool direct = ql_tensor_is_contiguous(t) && !ql_ragged_closed(t);
+	bool direct = ql_tensor_is_contiguous(t) && !ql_is_closed(t);
 	enum ql_status status;
 
 	status = as_f32(ctx, x, &plain);

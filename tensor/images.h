@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Images (n, c, h, w) of 8-bit codes whose channels lie together in memory, as (n, h, w, c): the order in which
- * convolutions compute. Only the storage knows. The tensor has the strides of a contiguous one, and `data` of the storage
- * is NULL, as in ragged.h: whoever calls ql_ragged_open, like ql_op_apply for all operands, brings the bytes into the
- * order of the strides, for good. A path with `images` (op.h) gets the operands as they are, and asks ql_images_data.
+ * convolutions compute. Only the storage knows: it is one of the layouts of closed.h. Whoever opens it, like ql_op_apply for all
+ * operands, brings the bytes into the order of the strides, for good. A path with `images` (op.h) gets the operands as they are,
+ * and asks ql_images_data.
  */
 #ifndef QUOLL_TENSOR_IMAGES_H
 #define QUOLL_TENSOR_IMAGES_H
 
-#include "tensor/ragged.h"
+#include "tensor/closed.h"
 
 /* Whether t, of whole bytes, has this order. True as well if the order makes no difference: one channel or one pixel. */
 bool ql_images_last(const struct ql_tensor *t);
@@ -23,17 +23,6 @@ static inline void ql_images_strides(struct ql_tensor *t)
 	t->stride[3] = t->shape[1];
 	t->stride[2] = ql_mul64(t->stride[3], t->shape[3]);
 	t->stride[0] = ql_mul64(t->stride[2], t->shape[2]);
-}
-
-/* For ragged.c and storage.c. Brings the bytes into the order of the strides. */
-enum ql_status ql_images_open(struct ql_ctx *ctx, struct ql_storage *s);
-
-/* Where element `at` of the contiguous tensor is. */
-static inline int64_t ql_images_place(const struct ql_ragged *r, int64_t at)
-{
-	int64_t image = at / (r->channels * r->pixels), rest = at % (r->channels * r->pixels);
-
-	return (image * r->pixels + rest % r->pixels) * r->channels + rest / r->pixels;
 }
 
 #endif

@@ -224,14 +224,14 @@ static enum ql_status eval_dense(struct ql_ctx *ctx, struct ql_call *call, ql_ev
 	int opened = 0;
 
 	for (; opened < call->n_in && !status; opened += !status)
-		if (!images || !ql_ragged_closed(call->in[opened]) || !ql_images_last(call->in[opened]))
-			status = ql_ragged_open(ctx, call->in[opened]->storage);
+		if (!images || !ql_is_closed(call->in[opened]) || !ql_images_last(call->in[opened]))
+			status = ql_closed_open(ctx, call->in[opened]->storage);
 	if (call->into && call->out[0] == call->into)
 		call->into->storage->version++;
 	if (!status)
 		status = eval(ctx, call);
 	while (opened-- > 0)
-		ql_ragged_close(ctx, call->in[opened]->storage);
+		ql_closed_close(ctx, call->in[opened]->storage);
 	return status;
 }
 
@@ -248,7 +248,7 @@ static enum ql_status allocate_and_eval(struct ql_ctx *ctx, struct ql_call *call
 					call->result[i].rank, call->result[i].shape, &call->out[i]);
 	if (status)
 		return status;
-	return call->op->flags & QL_RAGGED ? call->op->eval(ctx, call) : eval_dense(ctx, call, call->op->eval, false);
+	return call->op->flags & QL_CLOSED ? call->op->eval(ctx, call) : eval_dense(ctx, call, call->op->eval, false);
 }
 
 static enum ql_status run_fallback(struct ql_ctx *ctx, struct ql_call *call, const char *reason)
@@ -321,7 +321,7 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call)
 		path = ql_call_path(ctx, call, &reason);
 	if (path) {
 		call->path = path->name; /* eval may set a more specific name */
-		return path->ragged ? path->eval(ctx, call) : eval_dense(ctx, call, path->eval, path->images);
+		return path->closed ? path->eval(ctx, call) : eval_dense(ctx, call, path->eval, path->images);
 	}
 	status = ql_call_check_integer(ctx, call, reason);
 	if (status)

@@ -20,7 +20,7 @@
 #define QL_FUNCTION 64u     /* tensor.name only, not a method */
 #define QL_METHOD 128u      /* method only */
 #define QL_ELEMENTWISE 512u /* even with out=, element i of the result depends only on elements i of the operands */
-#define QL_RAGGED 1024u     /* reads operands by functions that know ragged.h: the codes stay as they are stored */
+#define QL_CLOSED 1024u     /* reads operands by functions that know closed.h: the codes stay as they are stored */
 #define QL_ANYWHERE 2048u   /* eval is made of views, copies and other ops: it runs where its operands are */
 #define QL_MAPPED 4096u     /* impl is a struct ql_map whose rows give result 0, though eval is not ql_map_eval */
 #define QL_ENCODES 8192u    /* the elements of the result are those of operand 0 under the spec */
@@ -124,7 +124,7 @@ struct ql_path {
 	const char *text;
 	bool (*match)(struct ql_call *call, const char **reason);
 	ql_eval_fn *eval;
-	bool ragged; /* as QL_RAGGED */
+	bool closed; /* as QL_CLOSED */
 	bool images; /* eval reads operands with their channels last (tensor/images.h) as they are stored */
 	bool keeps;  /* without out= the result has the dtype and the params of operand 0 */
 };

@@ -6,24 +6,22 @@
 #include <string.h>
 
 #include "tensor/codes.h"
-#include "tensor/images.h"
 #include "tensor/parallel.h"
 
 #define BUFFER 512 /* codes converted at a time */
-#define FEW 64     /* smaller parts of a storage than 1/FEW are read and written element by element */
 
 /* ---- fields ---- */
 
 static bool is_signed(const struct ql_ragged *r)
 {
-	return ql_dtypes[r->dtype].kind == QL_KIND_INT;
+	return ql_dtypes[r->base.dtype].kind == QL_KIND_INT;
 }
 
 /* The dtype of that many bits, which has faster converters; -1: none, or more than 8 bits. */
 static int dtype_of(const struct ql_ragged *r, unsigned bits)
 {
 	for (int d = 0; d < QL_DTYPE_COUNT; d++)
-		if (ql_dtypes[d].bits == bits && ql_dtypes[d].kind == ql_dtypes[r->dtype].kind)
+		if (ql_dtypes[d].bits == bits && ql_dtypes[d].kind == ql_dtypes[r->base.dtype].kind)
 			return bits <= 8 ? d : -1;
 	return -1;
 }
@@ -124,13 +122,13 @@ static enum ql_status make(struct ql_ctx *ctx, const struct ql_tensor *t, struct
 	*out = r;
 	if (!r)
 		return QL_ERR_MEMORY;
-	r->dtype = t->dtype;
-	r->dense = t->storage->bytes;
+	r->base.dtype = t->dtype;
+	r->base.dense = t->storage->bytes;
 	set_lines(r, t);
-	r->bytes = (size_t)ql_ragged_bytes(t);
+	r->base.bytes = (size_t)ql_ragged_bytes(t);
 	r->begin = ql_alloc_array(ctx, r->rows, sizeof(*r->begin));
 	r->bits = ql_alloc_array(ctx, r->rows, sizeof(*r->bits));
-	r->data = ql_alloc_zeroed(ctx, r->bytes);
+	r->data = ql_alloc_zeroed(ctx, r->base.bytes);
 	if (!r->begin || !r->bits || !r->data)
 		return QL_ERR_MEMORY;
 	for (int64_t i = 0, at = 0; i < r->rows; i++) {
@@ -141,8 +139,10 @@ static enum ql_status make(struct ql_ctx *ctx, const struct ql_tensor *t, struct
 	return QL_OK;
 }
 
-void ql_ragged_free(struct ql_ctx *ctx, struct ql_ragged *r)
+static void ragged_free(struct ql_ctx *ctx, struct ql_closed *c)
 {
+	struct ql_ragged *r = (struct ql_ragged *)c;
+
 	if (!r)
 		return;
 	ql_free(ctx, r->begin);
@@ -156,14 +156,14 @@ void ql_ragged_free(struct ql_ctx *ctx, struct ql_ragged *r)
 /* Reads n codes of a row, as bytes or as 16-bit numbers. */
 static void get_run(const struct ql_ragged *r, int64_t row, int64_t column, int64_t n, void *code)
 {
-	int dtype = ql_dtypes[r->dtype].bits <= 8 ? dtype_of(r, r->bits[row]) : -1;
+	int dtype = ql_dtypes[r->base.dtype].bits <= 8 ? dtype_of(r, r->bits[row]) : -1;
 	const uint8_t *from = r->data + r->begin[row];
 
 	if (dtype >= 0 && r->bits[row] == 8)
 		memcpy(code, from + column, (size_t)n);
 	else if (dtype >= 0)
 		ql_codes_get((unsigned)dtype, from, column, n, code);
-	else if (ql_dtypes[r->dtype].bits <= 8)
+	else if (ql_dtypes[r->base.dtype].bits <= 8)
 		for (int64_t i = 0; i < n; i++)
 			((int8_t *)code)[i] = (int8_t)get_field(r, row, column + i);
 	else
@@ -202,7 +202,7 @@ static void put_run(struct ql_ragged *r, int64_t row, int64_t column, int64_t n,
 static void unpack_run(
 	const struct ql_ragged *r, int64_t row, int64_t column, int64_t n, void *dense, int64_t at, int64_t step)
 {
-	const struct ql_dtype_info *d = &ql_dtypes[r->dtype], *whole = &ql_dtypes[ql_dtype_whole(r->dtype)];
+	const struct ql_dtype_info *d = &ql_dtypes[r->base.dtype], *whole = &ql_dtypes[ql_dtype_whole(r->base.dtype)];
 	int16_t code[BUFFER];
 	int64_t wide[BUFFER];
 
@@ -214,7 +214,7 @@ static void unpack_run(
 		m = ql_min64(BUFFER, n - i);
 		get_run(r, row, column + i, m, code);
 		if (step == 1) {
-			ql_codes_put(r->dtype, dense, at + i, m, (const uint8_t *)code);
+			ql_codes_put(r->base.dtype, dense, at + i, m, (const uint8_t *)code);
 			continue;
 		}
 		whole->to_i64(code, 0, 1, m, wide);
@@ -240,7 +240,7 @@ static void clamp_bytes(const struct ql_ragged *r, int64_t row, int64_t n, const
 static void pack_run(
 	struct ql_ragged *r, int64_t row, int64_t column, int64_t n, const void *dense, int64_t at, int64_t step)
 {
-	bool bytes = step == 1 && ql_dtypes[r->dtype].bits == 8 && dtype_of(r, r->bits[row]) >= 0;
+	bool bytes = step == 1 && ql_dtypes[r->base.dtype].bits == 8 && dtype_of(r, r->bits[row]) >= 0;
 	uint8_t byte[BUFFER];
 	int64_t wide[BUFFER];
 
@@ -251,7 +251,7 @@ static void pack_run(
 			put_bytes(r, row, column + i, m, byte);
 			continue;
 		}
-		ql_dtypes[r->dtype].to_i64(dense, at + i * step, step, m, wide);
+		ql_dtypes[r->base.dtype].to_i64(dense, at + i * step, step, m, wide);
 		put_run(r, row, column + i, m, wide);
 	}
 }
@@ -293,7 +293,7 @@ static void convert_body(void *arg, int64_t begin, int64_t end)
 static enum ql_status convert(struct ql_ctx *ctx, struct ql_ragged *r, void *dense, bool pack)
 {
 	struct job j = {.r = r, .dense = dense, .pack = pack};
-	bool alone = r->columns && ql_dtype_is_packed(r->dtype) && !pack;
+	bool alone = r->columns && ql_dtype_is_packed(r->base.dtype) && !pack;
 
 	return ql_parallel_for(
 		ctx, r->rows, ql_max64(1, 32768 / r->row), alone ? 0 : ql_mul64(r->rows, r->row), convert_body, &j);
@@ -301,18 +301,55 @@ static enum ql_status convert(struct ql_ctx *ctx, struct ql_ragged *r, void *den
 
 /* ---- storages ---- */
 
+static enum ql_status unpack(struct ql_ctx *ctx, const struct ql_closed *c, void *dense)
+{
+	return convert(ctx, (struct ql_ragged *)c, dense, false);
+}
+
+static void pack(struct ql_ctx *ctx, struct ql_closed *c, void *dense)
+{
+	convert(ctx, (struct ql_ragged *)c, dense, true);
+}
+
+static int64_t get(const struct ql_closed *c, int64_t at)
+{
+	const struct ql_ragged *r = (const struct ql_ragged *)c;
+	int64_t column, row = place(r, at, &column);
+
+	return row < 0 ? 0 : get_field(r, row, column);
+}
+
+static void put(struct ql_closed *c, int64_t at, int64_t value)
+{
+	struct ql_ragged *r = (struct ql_ragged *)c;
+	int64_t column, row = place(r, at, &column);
+
+	if (row >= 0)
+		put_field(r, row, column, saturated(r, row, value));
+}
+
+static const struct ql_closed_kind ragged_kind = {
+	.unpack = unpack, .pack = pack, .get = get, .put = put, .free = ragged_free};
+
+const struct ql_ragged *ql_ragged_of(const struct ql_storage *s)
+{
+	return s->closed && s->closed->kind == &ragged_kind ? (const struct ql_ragged *)s->closed : NULL;
+}
+
 /* True if t covers a whole storage of dense codes and its channels differ in bits. */
 static bool can_pack(const struct ql_tensor *t)
 {
 	const struct ql_qparams *q = t->q;
-	int64_t n = 1;
 
-	if (!ql_ragged_wanted(t) || q->axis < 0 || !q->scheme->affine || ql_dtype_is_binary(t->dtype) ||
-		t->storage->ragged || t->offset || !ql_tensor_is_contiguous(t))
-		return false;
-	for (int d = 0; d < t->rank; d++)
-		n *= d == t->rank - 1 ? ql_dtype_pitch(t->dtype, t->shape[d]) : t->shape[d];
-	return t->storage->device == &ql_device_cpu && (uint64_t)n * ql_dtypes[t->dtype].bits / 8 == t->storage->bytes;
+	return ql_ragged_wanted(t) && q->axis >= 0 && q->scheme->affine && !ql_dtype_is_binary(t->dtype) &&
+	       ql_can_close(t);
+}
+
+static void close_storage(struct ql_ctx *ctx, struct ql_storage *s, struct ql_ragged *r)
+{
+	r->base.kind = &ragged_kind;
+	r->base.codes = r->rows * r->row;
+	ql_storage_close(ctx, s, &r->base);
 }
 
 enum ql_status ql_ragged_pack(struct ql_ctx *ctx, struct ql_tensor *t)
@@ -326,9 +363,9 @@ enum ql_status ql_ragged_pack(struct ql_ctx *ctx, struct ql_tensor *t)
 	if (!status)
 		status = convert(ctx, r, t->storage->data, true);
 	if (status)
-		ql_ragged_free(ctx, r);
+		ragged_free(ctx, r ? &r->base : NULL);
 	else
-		ql_storage_ragged(ctx, t->storage, r);
+		close_storage(ctx, t->storage, r);
 	return status;
 }
 
@@ -350,9 +387,9 @@ enum ql_status ql_ragged_take(struct ql_ctx *ctx, struct ql_tensor *t, const uin
 	struct ql_ragged *r = NULL;
 	enum ql_status status = can_pack(t) ? make(ctx, t, &r) : QL_ERR_FORMAT;
 
-	if (status == QL_ERR_FORMAT || (!status && r->bytes != bytes))
+	if (status == QL_ERR_FORMAT || (!status && r->base.bytes != bytes))
 		status = ql_fail(ctx, QL_ERR_FORMAT,
-			"codes: wanted %zu bytes of channels that differ in bits, got %zu bytes", r ? r->bytes : 0,
+			"codes: wanted %zu bytes of channels that differ in bits, got %zu bytes", r ? r->base.bytes : 0,
 			bytes);
 	if (!status) {
 		memcpy(r->data, rows, bytes);
@@ -361,126 +398,25 @@ enum ql_status ql_ragged_take(struct ql_ctx *ctx, struct ql_tensor *t, const uin
 				"codes: wanted zero bits after the end of every channel, got others");
 	}
 	if (status)
-		ql_ragged_free(ctx, r);
+		ragged_free(ctx, r ? &r->base : NULL);
 	else
-		ql_storage_ragged(ctx, t->storage, r);
+		close_storage(ctx, t->storage, r);
 	return status;
-}
-
-enum ql_status ql_ragged_open(struct ql_ctx *ctx, struct ql_storage *s)
-{
-	struct ql_ragged *r = s->ragged;
-	enum ql_status status;
-	void *dense;
-
-	if (r && r->channels)
-		return ql_images_open(ctx, s);
-	if (!r || r->opened) {
-		if (r)
-			r->opened++;
-		return QL_OK;
-	}
-	dense = ql_dtype_is_packed(r->dtype) ? ql_alloc_zeroed(ctx, r->dense) : ql_alloc(ctx, r->dense);
-	if (!dense)
-		return QL_ERR_MEMORY;
-	status = convert(ctx, r, dense, false);
-	if (status) {
-		ql_free(ctx, dense);
-		return status;
-	}
-	s->data = dense;
-	r->opened = 1;
-	r->version = s->version;
-	return QL_OK;
-}
-
-void ql_ragged_close(struct ql_ctx *ctx, struct ql_storage *s)
-{
-	struct ql_ragged *r = s->ragged;
-	bool before = ctx->finishing;
-
-	if (!r || r->channels || --r->opened > 0)
-		return;
-	ctx->finishing = true;
-	if (s->version != r->version)
-		convert(ctx, r, s->data, true);
-	ctx->finishing = before;
-	ql_free(ctx, s->data);
-	s->data = NULL;
 }
 
 /* ---- elements ---- */
 
 void ql_ragged_get(const struct ql_ragged *r, int64_t at, int64_t n, void *code)
 {
-	size_t size = ql_dtypes[ql_dtype_whole(r->dtype)].bits / 8;
+	size_t size = ql_dtypes[ql_dtype_whole(r->base.dtype)].bits / 8;
 	uint8_t *to = code;
 
-	for (int64_t i = 0; r->channels && i < n; i++)
-		to[i] = r->data[ql_images_place(r, at + i)];
-	for (int64_t m, column, row; n > 0 && !r->channels; n -= m, at += m, to += (size_t)m * size) {
+	for (int64_t m, column, row; n > 0; n -= m, at += m, to += (size_t)m * size) {
 		row = place(r, at, &column);
 		m = r->columns || row < 0 ? 1 : ql_min64(n, r->line - at % r->pitch);
 		if (row < 0)
 			memset(to, 0, size);
 		else
 			get_run(r, row, column, m, to);
-	}
-}
-
-int64_t ql_ragged_get_one(const struct ql_ragged *r, int64_t at)
-{
-	int64_t column, row;
-
-	if (r->channels) {
-		uint8_t byte = r->data[ql_images_place(r, at)];
-
-		return is_signed(r) ? (int8_t)byte : byte;
-	}
-	row = place(r, at, &column);
-	return row < 0 ? 0 : get_field(r, row, column);
-}
-
-bool ql_ragged_few(const struct ql_tensor *t)
-{
-	const struct ql_ragged *r = t->storage->ragged;
-
-	return ql_ragged_closed(t) && !r->channels && ql_tensor_nelem(t) < r->rows * r->row / FEW;
-}
-
-/* Advances the index to the next element in row-major order. */
-static void advance(const struct ql_tensor *t, int64_t *index)
-{
-	for (int d = t->rank - 1; d >= 0 && ++index[d] == t->shape[d]; d--)
-		index[d] = 0;
-}
-
-enum ql_status ql_ragged_gather(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_tensor **out)
-{
-	int64_t n = ql_tensor_nelem(t), index[QL_MAX_RANK] = {0};
-	enum ql_status status = ql_tensor_new(ctx, ql_dtype_whole(t->dtype), t->rank, t->shape, out);
-
-	for (int64_t i = 0; i < n && !status; i++, advance(t, index)) {
-		int64_t code = ql_tensor_get_i64(t, index);
-
-		ql_dtypes[(*out)->dtype].from_i64((*out)->storage->data, i, 1, 1, &code);
-	}
-	return status;
-}
-
-void ql_ragged_scatter(struct ql_tensor *t, const struct ql_tensor *from)
-{
-	int64_t n = ql_tensor_nelem(t), index[QL_MAX_RANK] = {0};
-
-	t->storage->version++;
-	for (int64_t i = 0; i < n; i++, advance(t, index)) {
-		int64_t at = t->offset, column, row;
-
-		for (int d = 0; d < t->rank; d++)
-			at += index[d] * t->stride[d];
-		row = place(t->storage->ragged, at, &column);
-		if (row >= 0)
-			put_field(t->storage->ragged, row, column,
-				saturated(t->storage->ragged, row, ql_tensor_get_i64(from, index)));
 	}
 }

@@ -245,7 +245,7 @@ static enum ql_status upload(
 {
 	struct ql_tensor *dense;
 	const void *from = NULL;
-	bool ready = ql_tensor_is_contiguous(t) && !ql_ragged_closed(t);
+	bool ready = ql_tensor_is_contiguous(t) && !ql_is_closed(t);
 	enum ql_status status = QL_OK;
 
 	*out = NULL;
@@ -384,7 +384,7 @@ static bool is_number(const struct ql_tensor *t)
 	for (int d = 0; d < t->rank; d++)
 		if (t->shape[d] > 1 && t->stride[d] != 0)
 			return false;
-	return !ql_is_remote(t) && !ql_ragged_closed(t);
+	return !ql_is_remote(t) && !ql_is_closed(t);
 }
 
 enum ql_status ql_remote_copy(struct ql_ctx *ctx, struct ql_tensor *dst, const struct ql_tensor *src)

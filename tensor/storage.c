@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "tensor/ragged.h"
+#include "tensor/closed.h"
 
 #define MOST 4 /* slots per storage; the oldest is dropped */
 
@@ -87,31 +87,23 @@ void ql_storage_release(struct ql_ctx *ctx, struct ql_storage *s)
 		return;
 	while (s->derived)
 		drop_first(ctx, &s->derived);
-	if (s->ragged && s->ragged->channels) {
-		s->data = s->ragged->data;
-		s->ragged->data = NULL;
-	}
 	free_bytes(ctx, s);
-	ql_ragged_free(ctx, s->ragged);
+	if (s->closed)
+		s->closed->kind->free(ctx, s->closed);
 	ql_free(ctx, s);
 }
 
-void ql_storage_ragged(struct ql_ctx *ctx, struct ql_storage *s, struct ql_ragged *ragged)
+void ql_storage_close(struct ql_ctx *ctx, struct ql_storage *s, struct ql_closed *c)
 {
 	free_bytes(ctx, s);
 	s->data = NULL;
-	s->bytes = ragged->bytes;
-	s->ragged = ragged;
+	s->bytes = c->bytes;
+	s->closed = c;
 }
 
-void ql_storage_take(struct ql_ctx *ctx, struct ql_storage *s, void *bytes, void *dense)
+bool ql_storage_inside(const struct ql_storage *s, const void *bytes)
 {
-	bool inside = bytes == inline_data(s);
-
-	if (inside)
-		memcpy(bytes, dense, s->bytes);
-	s->data = inside ? bytes : dense;
-	ql_free(ctx, inside ? dense : bytes);
+	return bytes == (const char *)s + INLINE_OFFSET;
 }
 
 static bool same_key(const struct ql_derived_key *a, const struct ql_derived_key *b)

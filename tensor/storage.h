@@ -8,7 +8,7 @@
 
 #include "tensor/device.h"
 
-struct ql_ragged;
+struct ql_closed;
 struct ql_storage;
 
 /* Bytes that the host cannot read (tensor/remote.h). */
@@ -23,11 +23,11 @@ struct ql_storage {
 	int refs;
 	size_t bytes;
 	uint64_t version;
-	void *data;               /* NULL if the storage is remote or ragged */
+	void *data;               /* NULL if the storage is remote or closed */
 	struct ql_remote *remote; /* NULL: the bytes are in the host's memory */
 	const struct ql_device *device;
 	struct ql_derived *derived; /* list of data derived from the bytes; NULL: none */
-	struct ql_ragged *ragged;   /* codes of channels that differ in bits (ragged.h); NULL: elements of one dtype */
+	struct ql_closed *closed;   /* codes in another layout (closed.h); NULL: elements of one dtype */
 };
 
 /* Identifies data derived from the bytes for repeated use, such as packed weights. It is freed with the storage or
@@ -50,11 +50,8 @@ struct ql_derived {
 struct ql_storage *ql_storage_new(struct ql_ctx *ctx, const struct ql_device *device, size_t bytes);
 struct ql_storage *ql_storage_keep(struct ql_storage *s);
 void ql_storage_release(struct ql_ctx *ctx, struct ql_storage *s);
-/* Replaces the bytes, in CPU memory, with `ragged`, which the storage then owns. */
-void ql_storage_ragged(struct ql_ctx *ctx, struct ql_storage *s, struct ql_ragged *ragged);
-/* Gives the storage back `bytes`, its memory that tensor/images.h had, or `dense` with the same content in its place:
- * one of both is freed. */
-void ql_storage_take(struct ql_ctx *ctx, struct ql_storage *s, void *bytes, void *dense);
+/* True if these bytes are in the block of the storage itself, so that they are freed with it. */
+bool ql_storage_inside(const struct ql_storage *s, const void *bytes);
 /* Returns the cache slot of `key`, a new empty one if there is none. `asked` lets the caller skip data that is
  * requested only once. The slot is valid until the next call for this storage. NULL, without an error, when out of
  * memory. */

@@ -238,7 +238,7 @@ uint64_t ql_tensor_nbytes(const struct ql_tensor *t)
 		t->q ? t->q->shift : NULL, t->q ? t->q->bits : NULL, t->q ? t->q->values : NULL};
 	uint64_t bytes = t->rank ? ql_rows_bytes(rows, row, t->dtype) : (ql_dtypes[t->dtype].bits + 7u) / 8;
 
-	if (t->q && t->storage->ragged && !t->storage->ragged->channels)
+	if (t->q && ql_ragged_of(t->storage))
 		bytes = ql_ragged_bytes(t);
 	for (size_t i = 0; i < sizeof(params) / sizeof(*params); i++)
 		if (params[i]) /* of five numbers below 2^63, four of parts that fit in memory */
@@ -380,16 +380,21 @@ static enum ql_status copy_dense(struct ql_ctx *ctx, struct ql_tensor *dst, cons
 		packed && ql_walk_stride(&c.walk, 0) != 1 ? 0 : ql_tensor_nelem(dst), copy_body, &c);
 }
 
-/* A few elements from a storage of ragged rows, or into one; dst and src do not overlap. */
+static bool takes_few(const struct ql_tensor *t)
+{
+	return ql_closed_few(t) && t->storage->closed->kind->put;
+}
+
+/* A few elements from a closed storage, or into one; dst and src do not overlap. */
 static enum ql_status copy_few(struct ql_ctx *ctx, struct ql_tensor *dst, const struct ql_tensor *src)
 {
-	bool from = ql_ragged_few(src);
+	bool from = ql_closed_few(src);
 	struct ql_tensor *codes;
-	enum ql_status status = from ? ql_ragged_gather(ctx, src, &codes)
+	enum ql_status status = from ? ql_closed_gather(ctx, src, &codes)
 				     : ql_tensor_cast(ctx, src, ql_dtype_whole(dst->dtype), &codes);
 
-	if (!status && ql_ragged_few(dst))
-		ql_ragged_scatter(dst, codes);
+	if (!status && takes_few(dst))
+		ql_closed_scatter(dst, codes);
 	else if (!status)
 		status = ql_tensor_copy(ctx, dst, codes);
 	ql_tensor_release(ctx, codes);
@@ -403,17 +408,17 @@ static enum ql_status copy_apart(struct ql_ctx *ctx, struct ql_tensor *dst, cons
 
 	if (src->storage->remote || dst->storage->remote)
 		return ql_remote_copy(ctx, dst, src);
-	if (ql_ragged_few(src) || ql_ragged_few(dst))
+	if (ql_closed_few(src) || takes_few(dst))
 		return copy_few(ctx, dst, src);
-	status = ql_ragged_open(ctx, src->storage);
+	status = ql_closed_open(ctx, src->storage);
 	if (status)
 		return status;
-	status = ql_ragged_open(ctx, dst->storage);
+	status = ql_closed_open(ctx, dst->storage);
 	if (!status) {
 		status = copy_dense(ctx, dst, src);
-		ql_ragged_close(ctx, dst->storage);
+		ql_closed_close(ctx, dst->storage);
 	}
-	ql_ragged_close(ctx, src->storage);
+	ql_closed_close(ctx, src->storage);
 	return status;
 }
 
@@ -452,7 +457,7 @@ enum ql_status ql_tensor_clone(struct ql_ctx *ctx, const struct ql_tensor *t, st
 
 	if (!status && t->q)
 		(*out)->q = ql_qparams_keep(t->q);
-	if (!status && ql_ragged_closed(t))
+	if (!status && ql_is_closed(t))
 		status = ql_ragged_pack(ctx, *out);
 	return status;
 }
@@ -482,8 +487,8 @@ double ql_tensor_get_f64(const struct ql_tensor *t, const int64_t *index)
 	const void *data = ql_storage_bytes(t->storage);
 	double value = NAN;
 
-	if (ql_ragged_closed(t))
-		return (double)ql_ragged_get_one(t->storage->ragged, element(t, index));
+	if (ql_is_closed(t))
+		return (double)t->storage->closed->kind->get(t->storage->closed, element(t, index));
 	if (data)
 		ql_dtypes[t->dtype].to_f64(data, element(t, index), 1, 1, &value);
 	return value;
@@ -494,8 +499,8 @@ int64_t ql_tensor_get_i64(const struct ql_tensor *t, const int64_t *index)
 	const void *data = ql_storage_bytes(t->storage);
 	int64_t value = 0;
 
-	if (ql_ragged_closed(t))
-		return ql_ragged_get_one(t->storage->ragged, element(t, index));
+	if (ql_is_closed(t))
+		return t->storage->closed->kind->get(t->storage->closed, element(t, index));
 	if (data)
 		ql_dtypes[t->dtype].to_i64(data, element(t, index), 1, 1, &value);
 	return value;

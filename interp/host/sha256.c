@@ -10,7 +10,7 @@
 #include "interp/host/box.h"
 #include "interp/prelude/libs.h"
 #include "interp/prelude/prelude.h"
-#include "tensor/ragged.h"
+#include "tensor/closed.h"
 
 /* The first 32 bits of the fractions of the cube roots of the first 64 primes. */
 static const uint32_t constants[64] = {0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1,
@@ -125,13 +125,13 @@ static int internal_sha256(lua_State *L)
 	size_t n;
 
 	if (box && *box && ql_tensor_is_contiguous(*box) && !(*box)->q && ql_dtypes[(*box)->dtype].bits >= 8) {
-		enum ql_status status = ql_ragged_open(ql_ctx_of(L), (*box)->storage);
+		enum ql_status status = ql_closed_open(ql_ctx_of(L), (*box)->storage);
 
 		if (status)
 			return ql_raise(L, status);
 		ql_sha256_start(&h);
 		ql_sha256_add(&h, ql_tensor_data(*box), (size_t)ql_tensor_nbytes(*box));
-		ql_ragged_close(ql_ctx_of(L), (*box)->storage);
+		ql_closed_close(ql_ctx_of(L), (*box)->storage);
 		return push_hex(L, &h);
 	}
 	bytes = luaL_checklstring(L, 1, &n);

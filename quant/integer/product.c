@@ -7,7 +7,7 @@
 #include "quant/integer/product.h"
 
 #include "tensor/kernels/kernels.h"
-#include "tensor/ragged.h"
+#include "tensor/closed.h"
 #include "tensor/scratch.h"
 #include "tensor/view.h"
 
@@ -30,7 +30,7 @@ static enum ql_status codes_of(struct ql_ctx *ctx, struct ql_tensor *t, struct q
 {
 	enum ql_status status;
 
-	if (ql_dtype_is_packed(t->dtype) || ql_ragged_closed(t))
+	if (ql_dtype_is_packed(t->dtype) || ql_is_closed(t))
 		return ql_tensor_cast(ctx, t, byte_codes(t->dtype), out);
 	status = ql_tensor_alias(ctx, t, out);
 	if (!status) {
@@ -141,7 +141,7 @@ static enum ql_status panels_of_b(struct ql_ctx *ctx, struct ql_tensor *b, struc
 	struct ql_derived *place = place_of(ctx, b, ctx->kernels->gemm_i8);
 	enum ql_status status = ql_gemm_i8_keep(ctx, p->plan.n, p->plan.k, NULL, place, &p->b.panels);
 	struct ql_matrix_int matrix = matrix_of(b, NULL);
-	bool in_place = !ql_ragged_closed(b) && ql_gemm_i8_reads_b(p->plan.m, p->plan.k, &matrix);
+	bool in_place = !ql_is_closed(b) && ql_gemm_i8_reads_b(p->plan.m, p->plan.k, &matrix);
 
 	if (status || p->b.panels.kernel)
 		return status;

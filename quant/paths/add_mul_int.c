@@ -110,8 +110,8 @@ static enum ql_status settle(struct ql_ctx *ctx, const struct ql_call *call, boo
 
 	*last = *last && ql_images_last(call->in[0]) && ql_images_last(call->in[1]);
 	for (int i = 0; i < 2 && !*last && !status; i++)
-		if (ql_ragged_closed(call->in[i]))
-			status = ql_ragged_open(ctx, call->in[i]->storage);
+		if (ql_is_closed(call->in[i]))
+			status = ql_closed_open(ctx, call->in[i]->storage);
 	return status;
 }
 

@@ -7,10 +7,10 @@
 #include "quant/integer/conv_int.h"
 #include "quant/ranges/quantize.h"
 #include "quant/integer/rescale.h"
+#include "tensor/closed.h"
 #include "tensor/images.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/ledger.h"
-#include "tensor/ragged.h"
 #include "tensor/scratch.h"
 
 extern const struct ql_path ql_path_conv2d_int;
@@ -48,12 +48,12 @@ static bool match(struct ql_call *call, const char **reason)
 /* Gives contiguous codes of one byte each; t itself if its codes are. */
 static enum ql_status bytes_of(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out)
 {
-	if (ql_dtypes[t->dtype].bits == 8 && !ql_ragged_closed(t))
+	if (ql_dtypes[t->dtype].bits == 8 && !ql_is_closed(t))
 		return ql_tensor_contiguous(ctx, t, out);
 	return ql_tensor_cast(ctx, t, ql_dtype_whole(t->dtype), out);
 }
 
-/* Sets j->w to the codes of the weight in bytes. Packed and ragged codes are unpacked, and cached with the storage
+/* Sets j->w to the codes of the weight in bytes. Packed and closed codes are unpacked, and cached with the storage
  * from the second call on. The caller releases *keep. */
 static enum ql_status weight_codes(
 	struct ql_ctx *ctx, struct ql_tensor *w, struct ql_conv_int *j, struct ql_tensor **keep)
@@ -68,7 +68,7 @@ static enum ql_status weight_codes(
 	enum ql_status status;
 
 	j->w = (struct ql_matrix_int){.dtype = ql_dtype_whole(w->dtype), .row = j->k, .column = 1};
-	if ((ql_dtype_is_packed(w->dtype) || ql_ragged_closed(w)) && ql_tensor_is_contiguous(w))
+	if ((ql_dtype_is_packed(w->dtype) || ql_is_closed(w)) && ql_tensor_is_contiguous(w))
 		place = ql_storage_derived(ctx, w->storage, &key);
 	if (place && place->data) {
 		j->w.data = place->data;
@@ -325,11 +325,11 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	if (!status)
 		status = run_tiles(&j, call, v ? v->spec : NULL, codes, w, &done);
 	if (!status && !done)
-		status = ql_ragged_open(ctx, codes->storage);
+		status = ql_closed_open(ctx, codes->storage);
 	if (!status && !done) {
 		j.x = ql_tensor_data(codes);
 		status = compute(&j, call, v ? v->spec : NULL);
-		ql_ragged_close(ctx, codes->storage);
+		ql_closed_close(ctx, codes->storage);
 	}
 	ql_tensor_release(ctx, codes);
 	ql_tensor_release(ctx, weight);
@@ -344,5 +344,5 @@ const struct ql_path ql_path_conv2d_int = {
 	.text = "exact integer sums; one scale for x, one for w or per output channel",
 	.match = match,
 	.eval = eval,
-	.ragged = true,
+	.closed = true,
 };

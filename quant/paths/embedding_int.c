@@ -108,5 +108,5 @@ const struct ql_path ql_path_embedding_int = {
 	.text = "only the selected rows are decoded; with out= they are quantized again",
 	.match = match,
 	.eval = eval,
-	.ragged = true,
+	.closed = true,
 };

@@ -40,7 +40,7 @@ const struct ql_path ql_path_matmul_coded = {
 	.text = "float a, codes b: values are decoded in parts that stay in the caches",
 	.match = match,
 	.eval = eval,
-	.ragged = true,
+	.closed = true,
 };
 
 extern const struct ql_path ql_path_linear_coded;
@@ -51,5 +51,5 @@ const struct ql_path ql_path_linear_coded = {
 	.text = "float x, codes w: values are decoded in parts that stay in the caches",
 	.match = match,
 	.eval = eval,
-	.ragged = true,
+	.closed = true,
 };

@@ -163,7 +163,7 @@ const struct ql_path ql_path_matmul_int = {
 	.text = "exact integer sums; scales per tensor, row of a, column of b or batch",
 	.match = match_matmul,
 	.eval = eval_matmul,
-	.ragged = true,
+	.closed = true,
 };
 
 extern const struct ql_path ql_path_linear_int;
@@ -174,5 +174,5 @@ const struct ql_path ql_path_linear_int = {
 	.text = "exact integer sums; scales per tensor, row of x or row of w",
 	.match = match_linear,
 	.eval = eval_linear,
-	.ragged = true,
+	.closed = true,
 };

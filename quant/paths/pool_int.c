@@ -114,8 +114,8 @@ static enum ql_status run(
 		p.out_dtype = ql_dtype_whole(dtype);
 		p.r = ql_rounding_of_params(q);
 		last = ql_images_last(x) && ql_pool_last_fits(&p) && p.planes > 0;
-		if (!last && ql_ragged_closed(x))
-			status = ql_ragged_open(ctx, x->storage);
+		if (!last && ql_is_closed(x))
+			status = ql_closed_open(ctx, x->storage);
 	}
 	if (!status)
 		status = open_codes(ctx, x, &codes);

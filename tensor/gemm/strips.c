@@ -11,7 +11,7 @@
 #include "tensor/codes.h"
 #include "tensor/grid.h"
 #include "tensor/parallel.h"
-#include "tensor/ragged.h"
+#include "tensor/closed.h"
 #include "tensor/scratch.h"
 #include "tensor/storage.h"
 
@@ -141,7 +141,7 @@ static bool form_of(const struct ql_tensor *t, struct ql_strips *s)
 
 	*s = (struct ql_strips){.n = t->shape[0], .k = t->shape[1]};
 	if (s->n == 0 || s->k == 0 || !codes || q->bits || is_deep(q->scale) || is_deep(q->shift) ||
-		!ql_tensor_is_contiguous(t) || ql_ragged_closed(t) ||
+		!ql_tensor_is_contiguous(t) || ql_is_closed(t) ||
 		(q->block ? !blocks || q->block % 8 : q->axis > 0))
 		return false;
 	s->form.bits = strip_bits(t->dtype);

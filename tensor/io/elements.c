@@ -140,13 +140,13 @@ static enum ql_status write_dense(struct ql_writer *w, struct ql_tensor *t)
 	const uint8_t *data;
 
 	if (!status)
-		status = ql_ragged_open(w->ctx, flat->storage); /* of one channel, or of codes alone */
+		status = ql_closed_open(w->ctx, flat->storage); /* of one channel, or of codes alone */
 	if (!status) {
 		data = flat->storage->data;
 		/* the offset of a packed view is a whole number of bytes */
 		status = ql_writer_put(
 			w, data + flat->offset * ql_dtypes[flat->dtype].bits / 8, ql_elements_bytes(flat));
-		ql_ragged_close(w->ctx, flat->storage);
+		ql_closed_close(w->ctx, flat->storage);
 	}
 	ql_tensor_release(w->ctx, flat);
 	return status;
@@ -155,7 +155,7 @@ static enum ql_status write_dense(struct ql_writer *w, struct ql_tensor *t)
 /* The rows of the channels. */
 static enum ql_status write_ragged(struct ql_writer *w, struct ql_tensor *t)
 {
-	const struct ql_ragged *r = t->storage->ragged;
+	const struct ql_ragged *r = ql_ragged_of(t->storage);
 	bool whole = r && t->offset == 0 && ql_tensor_is_contiguous(t) && r->rows * r->row == ql_tensor_nelem(t);
 	struct ql_tensor *rows;
 	enum ql_status status = whole ? ql_tensor_alias(w->ctx, t, &rows) : ql_tensor_clone(w->ctx, t, &rows);
@@ -163,7 +163,9 @@ static enum ql_status write_ragged(struct ql_writer *w, struct ql_tensor *t)
 	if (!status)
 		status = ql_ragged_pack(w->ctx, rows);
 	if (!status)
-		status = ql_writer_put(w, rows->storage->ragged->data, rows->storage->ragged->bytes);
+		r = ql_ragged_of(rows->storage);
+	if (!status)
+		status = ql_writer_put(w, r->data, r->base.bytes);
 	ql_tensor_release(w->ctx, rows);
 	return status;
 }

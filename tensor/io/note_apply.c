@@ -215,13 +215,13 @@ static enum ql_status finish(
 	if (note->ragged)
 		status = ql_ragged_take(ctx, t, parts->rows->storage->data, (size_t)ql_tensor_nelem(parts->rows));
 	if (!status)
-		status = ql_ragged_open(ctx, t->storage);
+		status = ql_closed_open(ctx, t->storage);
 	if (status)
 		return status;
 	status = check_range(ctx, "codes", note->q.codes.lo, note->q.codes.hi, t);
 	if (!status && parts->bits)
 		status = check_channels(ctx, t);
-	ql_ragged_close(ctx, t->storage);
+	ql_closed_close(ctx, t->storage);
 	return status ? status : ql_ragged_pack(ctx, t);
 }
 

@@ -12,7 +12,7 @@
 
 #include "tensor/io/elements.h"
 #include "tensor/io/format.h"
-#include "tensor/ragged.h"
+#include "tensor/closed.h"
 
 #define SIDE_MAX 1000000 /* pixels along one side */
 
@@ -244,7 +244,7 @@ static enum ql_status save(struct ql_writer *w, const struct ql_named_list *list
 	if (!status)
 		status = ql_tensor_contiguous(w->ctx, list->at[0].tensor, &job.t);
 	if (!status)
-		status = ql_ragged_open(w->ctx, job.t->storage);
+		status = ql_closed_open(w->ctx, job.t->storage);
 	if (status) {
 		ql_tensor_release(w->ctx, job.t);
 		return status;
@@ -256,7 +256,7 @@ static enum ql_status save(struct ql_writer *w, const struct ql_named_list *list
 	else
 		status = guarded_encode(&job);
 	png_destroy_write_struct(&job.png, &job.info);
-	ql_ragged_close(w->ctx, job.t->storage);
+	ql_closed_close(w->ctx, job.t->storage);
 	ql_tensor_release(w->ctx, job.t);
 	return status;
 }

@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "tensor/parallel.h"
-#include "tensor/ragged.h"
+#include "tensor/closed.h"
 #include "tensor/view.h"
 
 #define CHUNK_BYTES 65536 /* copied at a time */
 #define BYTES_PER_NS 8
-#define FEW 256 /* rows of a table of ragged codes for each one that is unpacked alone */
+#define FEW 256 /* rows of a table of closed codes for each one that is unpacked alone */
 
 char *ql_position_text(int rank, const int64_t *shape, int64_t i, char text[QL_SHAPE_TEXT])
 {
@@ -163,18 +163,18 @@ static enum ql_status take_few(struct ql_ctx *ctx, struct ql_tensor *t, const in
 	return status;
 }
 
-static enum ql_status take_ragged(struct ql_ctx *ctx, struct ql_tensor *t, const int64_t *number, int64_t n,
+static enum ql_status take_closed(struct ql_ctx *ctx, struct ql_tensor *t, const int64_t *number, int64_t n,
 	int64_t divisor, struct ql_tensor **out)
 {
 	enum ql_status status;
 
 	if (n < t->shape[0] / FEW)
 		return take_few(ctx, t, number, n, divisor, out);
-	status = ql_ragged_open(ctx, t->storage);
+	status = ql_closed_open(ctx, t->storage);
 	if (status)
 		return status;
 	status = ql_rows_take(ctx, t, number, n, divisor, out);
-	ql_ragged_close(ctx, t->storage);
+	ql_closed_close(ctx, t->storage);
 	return status;
 }
 
@@ -185,8 +185,8 @@ enum ql_status ql_rows_take(struct ql_ctx *ctx, struct ql_tensor *t, const int64
 	enum ql_status status;
 
 	*out = NULL;
-	if (ql_ragged_closed(t))
-		return take_ragged(ctx, t, number, n, divisor, out);
+	if (ql_is_closed(t))
+		return take_closed(ctx, t, number, n, divisor, out);
 	if (has_dense_rows(t))
 		return take(ctx, t, number, n, divisor, out);
 	status = ql_tensor_clone(ctx, t, &dense);

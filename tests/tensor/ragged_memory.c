@@ -50,10 +50,10 @@ static enum ql_status pack(struct ql_ctx *ctx, struct ql_tensor *t)
 
 static enum ql_status open_and_close(struct ql_ctx *ctx, struct ql_tensor *t)
 {
-	enum ql_status status = ql_ragged_open(ctx, t->storage);
+	enum ql_status status = ql_closed_open(ctx, t->storage);
 
 	if (!status)
-		ql_ragged_close(ctx, t->storage);
+		ql_closed_close(ctx, t->storage);
 	return status;
 }
 
@@ -62,7 +62,7 @@ static enum ql_status clone(struct ql_ctx *ctx, struct ql_tensor *t)
 	struct ql_tensor *copy;
 	enum ql_status status = ql_tensor_clone(ctx, t, &copy);
 
-	CHECK(status || (ql_ragged_closed(copy) && has_codes(copy)), "clone");
+	CHECK(status || (ql_is_closed(copy) && has_codes(copy)), "clone");
 	ql_tensor_release(ctx, copy);
 	return status;
 }
@@ -112,7 +112,7 @@ int main(void)
 
 	try(ctx, "pack", pack, t);
 	CASE("packed");
-	CHECK(ql_ragged_closed(t) && t->storage->bytes == 3 + 2 + 2 + 1, "%zu bytes", t->storage->bytes);
+	CHECK(ql_is_closed(t) && t->storage->bytes == 3 + 2 + 2 + 1, "%zu bytes", t->storage->bytes);
 	CHECK(ql_tensor_nbytes(t) == 8 + 16 + 4, "%llu bytes", (unsigned long long)ql_tensor_nbytes(t));
 	try(ctx, "open", open_and_close, t);
 	try(ctx, "clone", clone, t);

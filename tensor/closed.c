@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT
+ * Storages in another layout than dense codes: opening, closing, single elements.
+ */
+#include "tensor/closed.h"
+
+#define FEW 64 /* smaller parts of a storage than 1/FEW are read and written element by element */
+
+bool ql_can_close(const struct ql_tensor *t)
+{
+	int64_t n = 1;
+
+	if (t->storage->closed || t->storage->device != &ql_device_cpu || t->offset || !ql_tensor_is_contiguous(t))
+		return false;
+	for (int d = 0; d < t->rank; d++)
+		n *= d == t->rank - 1 ? ql_dtype_pitch(t->dtype, t->shape[d]) : t->shape[d];
+	return (uint64_t)n * ql_dtypes[t->dtype].bits / 8 == t->storage->bytes;
+}
+
+/* Drops the other layout of a storage that is open. */
+static void make_dense(struct ql_ctx *ctx, struct ql_storage *s)
+{
+	struct ql_closed *c = s->closed;
+
+	s->closed = NULL;
+	s->bytes = c->dense;
+	c->kind->free(ctx, c);
+}
+
+enum ql_status ql_closed_open(struct ql_ctx *ctx, struct ql_storage *s)
+{
+	struct ql_closed *c = s->closed;
+	enum ql_status status;
+	void *dense;
+
+	if (!c || c->opened) {
+		if (c)
+			c->opened++;
+		return QL_OK;
+	}
+	dense = ql_dtype_is_packed(c->dtype) ? ql_alloc_zeroed(ctx, c->dense) : ql_alloc(ctx, c->dense);
+	if (!dense)
+		return QL_ERR_MEMORY;
+	status = c->kind->unpack(ctx, c, dense);
+	if (status) {
+		ql_free(ctx, dense);
+		return status;
+	}
+	s->data = dense;
+	if (c->kind->once) {
+		make_dense(ctx, s);
+		return QL_OK;
+	}
+	c->opened = 1;
+	c->version = s->version;
+	return QL_OK;
+}
+
+void ql_closed_close(struct ql_ctx *ctx, struct ql_storage *s)
+{
+	struct ql_closed *c = s->closed;
+	bool written, before = ctx->finishing;
+
+	if (!c || --c->opened > 0)
+		return;
+	written = s->version != c->version;
+	if (written && !c->kind->pack) {
+		make_dense(ctx, s);
+		return;
+	}
+	ctx->finishing = true;
+	if (written)
+		c->kind->pack(ctx, c, s->data);
+	ctx->finishing = before;
+	ql_free(ctx, s->data);
+	s->data = NULL;
+}
+
+/* ---- elements ---- */
+
+bool ql_closed_few(const struct ql_tensor *t)
+{
+	const struct ql_closed *c = t->storage->closed;
+
+	return ql_is_closed(t) && !c->kind->once && ql_tensor_nelem(t) < c->codes / FEW;
+}
+
+/* Advances the index to the next element in row-major order. */
+static void advance(const struct ql_tensor *t, int64_t *index)
+{
+	for (int d = t->rank - 1; d >= 0 && ++index[d] == t->shape[d]; d--)
+		index[d] = 0;
+}
+
+enum ql_status ql_closed_gather(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_tensor **out)
+{
+	int64_t n = ql_tensor_nelem(t), index[QL_MAX_RANK] = {0};
+	enum ql_status status = ql_tensor_new(ctx, ql_dtype_whole(t->dtype), t->rank, t->shape, out);
+
+	for (int64_t i = 0; i < n && !status; i++, advance(t, index)) {
+		int64_t code = ql_tensor_get_i64(t, index);
+
+		ql_dtypes[(*out)->dtype].from_i64((*out)->storage->data, i, 1, 1, &code);
+	}
+	return status;
+}
+
+void ql_closed_scatter(struct ql_tensor *t, const struct ql_tensor *from)
+{
+	struct ql_closed *c = t->storage->closed;
+	int64_t n = ql_tensor_nelem(t), index[QL_MAX_RANK] = {0};
+
+	t->storage->version++;
+	for (int64_t i = 0; i < n; i++, advance(t, index)) {
+		int64_t at = t->offset;
+
+		for (int d = 0; d < t->rank; d++)
+			at += index[d] * t->stride[d];
+		c->kind->put(c, at, ql_tensor_get_i64(from, index));
+	}
+}
