@@ -71,16 +71,18 @@ struct ql_ctx {
 	char unread[1024];
 	struct ql_memory memory;
 	volatile sig_atomic_t interrupted; /* set by the host's signal handler, polled per tile */
-	bool finishing;              /* ignore interrupts: a tensor being written in place must not stay half written */
-	struct ql_node *dying;       /* list of tape nodes being freed, see tape.c */
-	bool freeing;                /* a caller is freeing that list */
-	uint64_t nodes;              /* tape nodes created so far */
-	int depth;                   /* ops that are being applied: one within the other */
-	int nograd;                  /* above 0: nothing is recorded */
-	int ordered;                 /* above 0: `kernels` has ordered products, see kernels.h */
-	bool recorded;               /* the host records each call (interp/bind/record.h) */
-	int threads;                 /* upper bound for ql_parallel_for */
-	uint64_t seed, rng_position; /* see rng.h */
+	bool finishing;        /* ignore interrupts: a tensor being written in place must not stay half written */
+	struct ql_node *dying; /* list of tape nodes being freed, see tape.c */
+	bool freeing;          /* a caller is freeing that list */
+	uint64_t nodes;        /* tape nodes created so far */
+	int depth;             /* ops that are being applied: one within the other */
+	int nograd;            /* above 0: nothing is recorded */
+	int ordered;           /* above 0: `kernels` has ordered products, see kernels.h */
+	bool recorded;         /* the host records each call (interp/bind/record.h) */
+	int deferring;         /* above 0: elementwise ops may wait (deferred.h) */
+	struct ql_deferred *deferred;        /* a list: the results that wait */
+	int threads;                         /* upper bound for ql_parallel_for */
+	uint64_t seed, rng_position;         /* see rng.h */
 	enum ql_fallback_mode fallback;      /* of quantized operands without an integer kernel */
 	enum ql_fallback_mode host_fallback; /* of ops without a kernel of their operands' device */
 	const struct ql_device *device;      /* where constructors place tensors; NULL: the CPU */

@@ -17,7 +17,8 @@ struct ql_closed_kind {
 	enum ql_status (*unpack)(struct ql_ctx *ctx, const struct ql_closed *c, void *dense);
 	/* Stores the dense codes again, after they were written to. NULL: the storage keeps the dense codes instead. */
 	void (*pack)(struct ql_ctx *ctx, struct ql_closed *c, void *dense);
-	bool once;                                             /* the storage keeps the dense codes when it is opened */
+	bool waits; /* the codes are to be computed (deferred.h); never read one by one */
+	bool once;  /* the storage keeps the dense codes when it is opened */
 	int64_t (*get)(const struct ql_closed *c, int64_t at); /* element `at` of the dense codes */
 	/* Writes it; a value out of range saturates. NULL: elements are not written one by one. */
 	void (*put)(struct ql_closed *c, int64_t at, int64_t value);

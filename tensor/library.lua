@@ -129,3 +129,24 @@ function tensor.nograd(fn, ...)
 	local _ <close> = internal.nograd()
 	return fn(...)
 end
+
+doc {name = 'tensor.fuse', usage = 'g = tensor.fuse(f)',
+	text = [[Gives a function that calls f and returns its results, in one pass over memory where it can: elementwise ops of float32 that f
+applies one after another wait until their values are needed, and are then computed piece by piece, with intermediate pieces in the
+processor's cache. The results have the same bits as f's. It pays for results of some hundred thousand elements or more.
+
+What waits: elementwise ops with float32 results of 16384 elements or more, whose operands are numbers, float32 tensors of the shape of
+the result, or such as its last axes (a bias). Other ops compute their operands first and run as always: reductions, products, results
+of other dtypes, quantized operands, tensors on a device, in-place forms, what has a gradient to record, and what graph.trace records.
+quant.log() shows kernel 'chain' for ops that waited. A result that f keeps elsewhere is computed when it is used.]],
+	example = [[g = tensor.fuse(function(x, y) return (x * 2 + y):tanh() * x - y end)
+x, y = tensor.randn(200, 100), tensor.randn(200, 100)
+print(g(x, y):eq((x * 2 + y):tanh() * x - y):all():item())  --> true]]}
+
+function tensor.fuse(f)
+	if type(f) ~= 'function' then fail('fuse: wanted a function, got %s', describe(f)) end
+	return function(...)
+		local _ <close> = internal.deferring()
+		return internal.settled(f(...))
+	end
+end

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tensor/codec.h"
+#include "tensor/deferred.h"
 #include "tensor/device_run.h"
 #include "tensor/fallback.h"
 #include "tensor/images.h"
@@ -437,12 +438,19 @@ void ql_call_draw(struct ql_ctx *ctx, struct ql_call *call)
 
 enum ql_status ql_op_eval(struct ql_ctx *ctx, struct ql_call *call)
 {
+	bool deferred = false;
 	enum ql_status status = ql_call_check_into(ctx, call);
 
 	if (!status && call->op->infer)
 		status = call->op->infer(ctx, call);
 	for (int i = 0; i < call->n_out && !status && !(call->op->flags & (QL_LIST_OUT | QL_VIEW)); i++)
 		status = ql_shape_check(ctx, call->op->doc.name, call->result[i].rank, call->result[i].shape);
+	if (!status && ctx->deferring && call->op->defer)
+		status = call->op->defer(ctx, call, &deferred);
+	if (deferred)
+		return status;
+	if (!status)
+		status = ql_deferred_settle_call(ctx, call);
 	if (!status)
 		ql_call_draw(ctx, call);
 	ctx->nograd++; /* ops called by eval must not record nodes */

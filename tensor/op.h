@@ -98,7 +98,9 @@ struct ql_op {
 	ql_infer_fn *infer;                                /* shape and dtype rule; a view op fills out[] here */
 	ql_eval_fn *eval;                                  /* computes the allocated out[] from in[] */
 	bool (*may_overwrite)(const struct ql_call *call); /* whether eval may write to call->into; NULL: never */
-	bool allocates;                                    /* eval allocates out[] */
+	/* Gives the result as one that is computed later (deferred.h), if that pays; NULL: never. */
+	enum ql_status (*defer)(struct ql_ctx *ctx, struct ql_call *call, bool *deferred);
+	bool allocates; /* eval allocates out[] */
 	/* Whether the result is operand 0 itself, which eval then gives without reading its elements; NULL: never. */
 	bool (*same)(const struct ql_call *call);
 	/* The random words that an inferred call takes; NULL: none. */

@@ -66,6 +66,15 @@ struct ql_storage *ql_storage_new(struct ql_ctx *ctx, const struct ql_device *de
 	return s;
 }
 
+struct ql_storage *ql_storage_closed(struct ql_ctx *ctx, struct ql_closed *c)
+{
+	struct ql_storage *s = ql_alloc(ctx, sizeof(*s));
+
+	if (s)
+		*s = (struct ql_storage){.refs = 1, .bytes = c->bytes, .device = &ql_device_cpu, .closed = c};
+	return s;
+}
+
 struct ql_storage *ql_storage_keep(struct ql_storage *s)
 {
 	s->refs++;

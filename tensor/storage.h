@@ -48,6 +48,8 @@ struct ql_derived {
 
 /* Gives a storage of `bytes` uninitialized bytes; NULL with a message when out of memory. */
 struct ql_storage *ql_storage_new(struct ql_ctx *ctx, const struct ql_device *device, size_t bytes);
+/* A storage in another layout (closed.h), which owns c. */
+struct ql_storage *ql_storage_closed(struct ql_ctx *ctx, struct ql_closed *c);
 struct ql_storage *ql_storage_keep(struct ql_storage *s);
 void ql_storage_release(struct ql_ctx *ctx, struct ql_storage *s);
 /* True if these bytes are in the block of the storage itself, so that they are freed with it. */

@@ -10,6 +10,7 @@
 #include "tensor/codes.h"
 #include "tensor/parallel.h"
 #include "tensor/qparams.h"
+#include "tensor/deferred.h"
 #include "tensor/ragged.h"
 #include "tensor/remote.h"
 #include "tensor/tape.h"
@@ -103,6 +104,28 @@ enum ql_status ql_tensor_new_on(struct ql_ctx *ctx, const struct ql_device *devi
 		status = clear(t->storage);
 	if (status)
 		ql_tensor_release(ctx, t);
+	else
+		*out = t;
+	return status;
+}
+
+enum ql_status ql_tensor_closed(
+	struct ql_ctx *ctx, unsigned dtype, int rank, const int64_t *shape, struct ql_closed *c, struct ql_tensor **out)
+{
+	struct ql_tensor *t = ql_alloc(ctx, sizeof(*t));
+	uint64_t bytes;
+	enum ql_status status = t ? QL_OK : QL_ERR_MEMORY;
+
+	*out = NULL;
+	if (!status) {
+		*t = (struct ql_tensor){.refs = 1, .dtype = (uint8_t)dtype, .rank = (uint8_t)rank};
+		memcpy(t->shape, shape, (size_t)rank * sizeof(*shape));
+		status = layout(ctx, t, &bytes);
+	}
+	if (!status && !(t->storage = ql_storage_closed(ctx, c)))
+		status = QL_ERR_MEMORY;
+	if (status)
+		ql_free(ctx, t);
 	else
 		*out = t;
 	return status;
@@ -404,8 +427,12 @@ static enum ql_status copy_few(struct ql_ctx *ctx, struct ql_tensor *dst, const 
 /* dst and src do not overlap. */
 static enum ql_status copy_apart(struct ql_ctx *ctx, struct ql_tensor *dst, const struct ql_tensor *src)
 {
-	enum ql_status status;
+	enum ql_status status = ql_deferred_settle(ctx, src->storage);
 
+	if (!status)
+		status = ql_deferred_before_write(ctx, dst->storage);
+	if (status)
+		return status;
 	if (src->storage->remote || dst->storage->remote)
 		return ql_remote_copy(ctx, dst, src);
 	if (ql_closed_few(src) || takes_few(dst))

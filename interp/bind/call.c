@@ -54,7 +54,7 @@ static int read_operands(lua_State *L, struct op_frame *f, int first)
 
 	f->call.in = f->in;
 	for (; i <= top && f->call.n_in < op->arity_max && f->call.n_in < MAX_DIRECT; i++) {
-		struct ql_tensor *t = ql_test_tensor(L, i);
+		struct ql_tensor *t = ql_test_operand(L, i);
 		bool number = !t && (op->flags & QL_NUMBERS) && lua_type(L, i) == LUA_TNUMBER;
 
 		if (number) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Methods of a tensor for gradients, and the guard behind tensor.nograd.
+ * Methods of a tensor for gradients, and the guards behind tensor.nograd and tensor.fuse.
  */
 #include "interp/bind/call.h"
 #include "interp/prelude/libs.h"
@@ -106,6 +106,23 @@ static int nograd(lua_State *L)
 	return 1;
 }
 
+/* deferring() -> such a value: until it is closed elementwise ops may wait (tensor/deferred.h) */
+static int deferring(lua_State *L)
+{
+	ql_guard_push(L, QL_GUARD_DEFERRING);
+	return 1;
+}
+
+/* settled(…) -> its arguments, tensors among them with their elements computed */
+static int settled(lua_State *L)
+{
+	int n = lua_gettop(L);
+
+	for (int i = 1; i <= n; i++)
+		ql_test_tensor(L, i);
+	return n;
+}
+
 static int recording(lua_State *L)
 {
 	lua_pushboolean(L, ql_ctx_of(L)->nograd == 0);
@@ -145,7 +162,8 @@ static const luaL_Reg methods[] = {{"backward", method_backward}, {"grad", metho
 
 int ql_open_grad(lua_State *L)
 {
-	static const luaL_Reg internal[] = {{"nograd", nograd}, {"recording", recording}, {NULL, NULL}};
+	static const luaL_Reg internal[] = {{"nograd", nograd}, {"recording", recording}, {"deferring", deferring},
+		{"settled", settled}, {NULL, NULL}};
 	static struct ql_doc_list list = {.module = "x", .docs = docs};
 
 	ql_doc_register(&list);

@@ -10,6 +10,7 @@
 #include "interp/host/interrupt.h"
 #include "interp/prelude/prelude.h"
 #include "interp/host/text.h"
+#include "tensor/deferred.h"
 #include "tensor/remote.h"
 
 /* Pushes the place of the caller, or, when that is the prelude, of the innermost line outside of it, as base.fail does:
@@ -105,13 +106,21 @@ struct ql_tensor **ql_test_box(lua_State *L, int index)
 	return same ? box : NULL;
 }
 
-struct ql_tensor *ql_test_tensor(lua_State *L, int index)
+struct ql_tensor *ql_test_operand(lua_State *L, int index)
 {
 	struct ql_tensor **box = ql_test_box(L, index);
 
 	if (box && !*box)
 		ql_error(L, "tensor: wanted a live tensor, got one that was already closed");
 	return box ? *box : NULL;
+}
+
+struct ql_tensor *ql_test_tensor(lua_State *L, int index)
+{
+	struct ql_tensor *t = ql_test_operand(L, index);
+	enum ql_status status = t ? ql_deferred_settle(ql_ctx_of(L), t->storage) : QL_OK;
+
+	return status ? (ql_raise(L, status), NULL) : t;
 }
 
 struct ql_tensor *ql_check_tensor(lua_State *L, int index, const char *what)

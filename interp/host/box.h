@@ -35,6 +35,8 @@ struct ql_tensor **ql_box_new(lua_State *L);
 struct ql_tensor **ql_test_box(lua_State *L, int index);
 /* The tensor at `index`, or NULL. A box that was closed raises. */
 struct ql_tensor *ql_test_tensor(lua_State *L, int index);
+/* The same, but the tensor may wait to be computed (tensor/deferred.h): for operands of ops. */
+struct ql_tensor *ql_test_operand(lua_State *L, int index);
 /* Moves the tensor in a box to the device; NULL: to that of --device. An empty box stays empty. */
 enum ql_status ql_place_box(lua_State *L, struct ql_tensor **box, const struct ql_device *device);
 /* The tensor at `index`, or NULL; one on a device is replaced there by a copy in the host's memory. */

@@ -91,6 +91,34 @@ struct turn {
 	bool kept;               /* it has guards in the registry */
 };
 
+#define FIELD 21 /* bits of a number of guards; Lua has at most 200 C calls and a million frames */
+
+static lua_Integer packed(struct ql_guards g)
+{
+	return (lua_Integer)(((uint64_t)g.nograd << FIELD << FIELD) + ((uint64_t)g.ordered << FIELD) +
+			     (uint64_t)g.deferring);
+}
+
+/* Takes the lowest number, which may be negative, away. */
+static int take_field(int64_t *own)
+{
+	int64_t half = (int64_t)1 << (FIELD - 1), number = ((*own & (2 * half - 1)) ^ half) - half;
+
+	*own = (*own - number) / (2 * half);
+	return (int)number;
+}
+
+static struct ql_guards unpacked(lua_Integer own)
+{
+	int64_t rest = own;
+	struct ql_guards g;
+
+	g.deferring = take_field(&rest);
+	g.ordered = take_field(&rest);
+	g.nograd = (int)rest;
+	return g;
+}
+
 /* Needs 12 free places on L's stack, 4 on that of co. May raise for want of memory; then nothing has changed. */
 static void enter(lua_State *L, lua_State *co, struct turn *t)
 {
@@ -101,8 +129,11 @@ static void enter(lua_State *L, lua_State *co, struct turn *t)
 	if (s->guards_kept && ql_weak_get(L, GUARDS, co) != LUA_TNIL) {
 		lua_Integer own = lua_tointeger(L, -1);
 
-		now.nograd += (int32_t)(own >> 32);
-		now.ordered += (int32_t)(uint32_t)own;
+		struct ql_guards kept = unpacked(own);
+
+		now.nograd += kept.nograd;
+		now.ordered += kept.ordered;
+		now.deferring += kept.deferring;
 		t->kept = true;
 	}
 	if (s->guards_kept)
@@ -120,9 +151,9 @@ static void leave(lua_State *L, lua_State *co, const struct turn *t)
 	struct ql_state *s = ql_state_of(L);
 	struct ql_guards now = ql_guards_get(s->ctx);
 	/* a difference is negative where the thread closed a guard of another one */
-	uint32_t nograd = (uint32_t)(now.nograd - t->before.nograd),
-		 ordered = (uint32_t)(now.ordered - t->before.ordered);
-	lua_Integer own = (lua_Integer)((uint64_t)nograd << 32 | ordered);
+	lua_Integer own = packed((struct ql_guards){.nograd = now.nograd - t->before.nograd,
+		.ordered = now.ordered - t->before.ordered,
+		.deferring = now.deferring - t->before.deferring});
 
 	if (s->fields_kept)
 		ql_fields_turn(L, co, false);

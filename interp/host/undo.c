@@ -17,7 +17,7 @@ struct guard {
 
 struct ql_guards ql_guards_get(const struct ql_ctx *ctx)
 {
-	return (struct ql_guards){.nograd = ctx->nograd, .ordered = ctx->ordered};
+	return (struct ql_guards){.nograd = ctx->nograd, .ordered = ctx->ordered, .deferring = ctx->deferring};
 }
 
 void ql_guards_set(struct ql_ctx *ctx, struct ql_guards g)
@@ -26,6 +26,7 @@ void ql_guards_set(struct ql_ctx *ctx, struct ql_guards g)
 		ctx->kernels = g.ordered > 0 ? ql_kernels_ordered() : ql_kernels_cpu();
 	ctx->nograd = g.nograd;
 	ctx->ordered = g.ordered;
+	ctx->deferring = g.deferring;
 }
 
 static int guard_close(lua_State *L)
@@ -35,6 +36,7 @@ static int guard_close(lua_State *L)
 
 	now.nograd -= p->open.nograd;
 	now.ordered -= p->open.ordered;
+	now.deferring -= p->open.deferring;
 	p->open = (struct ql_guards){0};
 	ql_guards_set(ql_ctx_of(L), now);
 	return 0;
@@ -51,8 +53,11 @@ void ql_guard_push(lua_State *L, enum ql_guard kind)
 		lua_setfield(L, -2, "__close");
 	}
 	lua_setmetatable(L, -2);
-	p->open = (struct ql_guards){.nograd = kind == QL_GUARD_NOGRAD, .ordered = kind == QL_GUARD_ORDERED};
+	p->open = (struct ql_guards){.nograd = kind == QL_GUARD_NOGRAD,
+		.ordered = kind == QL_GUARD_ORDERED,
+		.deferring = kind == QL_GUARD_DEFERRING};
 	now.nograd += p->open.nograd;
 	now.ordered += p->open.ordered;
+	now.deferring += p->open.deferring;
 	ql_guards_set(ql_ctx_of(L), now);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Values for `local … <close>` that switch something off until they are closed: recording, unordered products.
+ * Values for `local … <close>` that switch something off until they are closed: recording, unordered products, evaluation of
+ * elementwise ops one by one.
  *
  * What a coroutine has switched off is its own: it counts while the coroutine runs, on top of what its resumer
  * has switched off, and not while it is suspended (coroutine.c).
@@ -11,11 +12,11 @@
 
 struct ql_ctx;
 
-enum ql_guard { QL_GUARD_NOGRAD, QL_GUARD_ORDERED };
+enum ql_guard { QL_GUARD_NOGRAD, QL_GUARD_ORDERED, QL_GUARD_DEFERRING };
 
-/* How many guards of each kind are open: ctx->nograd, ctx->ordered. */
+/* How many guards of each kind are open: ctx->nograd, ctx->ordered, ctx->deferring. */
 struct ql_guards {
-	int nograd, ordered;
+	int nograd, ordered, deferring;
 };
 
 /* Pushes an open guard. */

@@ -125,6 +125,7 @@ end
 local function execute(g, values, b, o)
 	local _ <close> = internal.nograd()
 	local _ <close> = in_order(g, o) and internal.ordered() or nil
+	local _ <close> = not o.store and internal.deferring() or nil -- chains of elementwise nodes take one pass over memory
 	local left, copies, made = count_uses(g), {}, {}
 	for _, name in ipairs(g.order) do
 		local node = g.nodes[name]
@@ -156,6 +157,7 @@ local function execute(g, values, b, o)
 			end
 		end
 	end
+	for _, value in next, values do internal.settled(value) end
 	return function(ref) return values[ref] end, copies
 end
 
@@ -334,6 +336,7 @@ end
 local function run_program(g, program, given, b, o)
 	local _ <close> = internal.nograd()
 	local _ <close> = in_order(g, o) and internal.ordered() or nil
+	local _ <close> = internal.deferring() -- chains of elementwise nodes take one pass over memory
 	local values, places = {}, program.places
 	for place, value in next, program.consts do values[place] = value end
 	for name, value in next, given do values[places[name]] = value end
@@ -342,6 +345,7 @@ local function run_program(g, program, given, b, o)
 		message = tostring(message):gsub('^[^:]*:%d+: ', '')
 		fail('%s%s', program.at.f and ("run: node '%s': "):format(program.at.name) or '', message)
 	end
+	core.each_output(g, function(leaf) internal.settled(values[places[leaf.ref]]) end)
 	return function(ref) return values[places[ref]] end
 end
 

@@ -38,6 +38,8 @@ struct ql_map {
 
 ql_infer_fn ql_map_infer;
 ql_eval_fn ql_map_eval;
+/* The op's `defer`: chain.c */
+enum ql_status ql_map_defer(struct ql_ctx *ctx, struct ql_call *call, bool *deferred);
 /* The rows of an op whose result 0 they are; NULL: it has none. */
 const struct ql_map *ql_map_of(const struct ql_op *op);
 /* What the rows of a call whose results are inferred work in ("float32", "float64" or "int64"), and their args; checks the

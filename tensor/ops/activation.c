@@ -132,6 +132,7 @@ static const struct ql_op gelu_slope = {.doc = {.name = "gelu_slope", .attrs = g
 	.arity_max = 2,
 	.infer = ql_map_infer,
 	.eval = ql_map_eval,
+	.defer = ql_map_defer,
 	.may_overwrite = ql_map_may_overwrite,
 	.impl = &gelu_slope_map};
 
@@ -156,6 +157,7 @@ const struct ql_op ql_op_gelu = {
 	.flags = QL_INPLACE | QL_ELEMENTWISE,
 	.infer = ql_map_infer,
 	.eval = ql_map_eval,
+	.defer = ql_map_defer,
 	.may_overwrite = ql_map_may_overwrite,
 	.impl = &gelu_map,
 	.backward = gelu_backward,
@@ -209,6 +211,7 @@ static const struct ql_op leakyrelu_slope = {.doc = {.name = "leakyrelu_slope", 
 	.arity_max = 2,
 	.infer = ql_map_infer,
 	.eval = ql_map_eval,
+	.defer = ql_map_defer,
 	.may_overwrite = ql_map_may_overwrite,
 	.impl = &leakyrelu_slope_map};
 
@@ -229,6 +232,7 @@ const struct ql_op ql_op_leakyrelu = {
 	.flags = QL_INPLACE | QL_ELEMENTWISE,
 	.infer = ql_map_infer,
 	.eval = ql_map_eval,
+	.defer = ql_map_defer,
 	.may_overwrite = ql_map_may_overwrite,
 	.impl = &leakyrelu_map,
 	.backward = leakyrelu_backward,

@@ -42,6 +42,7 @@ static enum ql_status prepare(struct ql_ctx *ctx, const struct ql_call *call, st
 		.flags = QL_NUMBERS | QL_INPLACE, \
 		.infer = infer, \
 		.eval = ql_map_eval, \
+		.defer = ql_map_defer, \
 		.may_overwrite = ql_map_may_overwrite, \
 		.impl = &op_name##_map, \
 	}

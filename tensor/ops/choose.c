@@ -34,6 +34,7 @@ static const struct ql_op larger_slope = {.doc = {.name = "larger_slope"},
 	.arity_max = 3,
 	.infer = ql_map_infer,
 	.eval = ql_map_eval,
+	.defer = ql_map_defer,
 	.may_overwrite = ql_map_may_overwrite,
 	.impl = &larger_slope_map};
 
@@ -161,6 +162,7 @@ const struct ql_op ql_op_where = {
 	.flags = QL_NUMBERS | QL_FUNCTION,
 	.infer = infer_where,
 	.eval = ql_map_eval,
+	.defer = ql_map_defer,
 	.may_overwrite = ql_map_may_overwrite,
 	.impl = &where_map,
 	.backward = where_backward,

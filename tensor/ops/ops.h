@@ -31,6 +31,7 @@ extern const struct ql_attr ql_out_attrs[];
 		.flags = QL_NUMBERS | (op_flags), \
 		.infer = ql_map_infer, \
 		.eval = ql_map_eval, \
+		.defer = ql_map_defer, \
 		.may_overwrite = ql_map_may_overwrite, \
 		.impl = &(op_map), \
 		__VA_ARGS__}
@@ -49,6 +50,7 @@ extern const struct ql_attr ql_out_attrs[];
 		.flags = (op_flags), \
 		.infer = ql_map_infer, \
 		.eval = ql_map_eval, \
+		.defer = ql_map_defer, \
 		.may_overwrite = ql_map_may_overwrite, \
 		.impl = &(op_map), \
 		__VA_ARGS__}
@@ -65,6 +67,7 @@ extern const struct ql_attr ql_out_attrs[];
 		.arity_max = 2, \
 		.infer = ql_map_infer, \
 		.eval = ql_map_eval, \
+		.defer = ql_map_defer, \
 		.may_overwrite = ql_map_may_overwrite, \
 		.impl = &op_name##_slope_map}
 /* The same with op_name_backward; `saved` is in or out, for .saves = QL_SAVES_in or QL_SAVES_out. */

@@ -223,6 +223,7 @@ static uint32_t saves(const struct ql_call *call)
 		.flags = QL_INPLACE | QL_ELEMENTWISE | QL_MAPPED, \
 		.infer = infer, \
 		.eval = op_name##_eval, \
+		.defer = ql_map_defer, \
 		.impl = &op_name##_map, \
 		.backward = backward, \
 		.saves_for = saves, \

@@ -127,6 +127,7 @@ static const struct ql_op clamp_slope = {.doc = {.name = "clamp_slope", .attrs =
 	.arity_max = 2,
 	.infer = ql_map_infer,
 	.eval = ql_map_eval,
+	.defer = ql_map_defer,
 	.may_overwrite = ql_map_may_overwrite,
 	.impl = &clamp_slope_map};
 
@@ -148,6 +149,7 @@ const struct ql_op ql_op_clamp = {
 	.flags = QL_INPLACE | QL_ELEMENTWISE,
 	.infer = ql_map_infer,
 	.eval = ql_map_eval,
+	.defer = ql_map_defer,
 	.may_overwrite = ql_map_may_overwrite,
 	.impl = &clamp_map,
 	.backward = clamp_backward,

@@ -136,3 +136,13 @@ it('runs a convolution and a sum in one call', function()
 		check_join(net(channels, nn.Residual{conv(channels, channels), nn.MaxPool2d(3, {stride=1, pad=1})}), v, false)
 	end
 end)
+
+it('runs chains of elementwise nodes in one pass', function()
+	local f = function(_, x) return (x * 2 + 1):tanh() * x - 1 end
+	local g = graph.trace(nn.module(f), tensor.randn(2, 10000))
+	local x = tensor.randn(3, 10000)
+	quant.log 'reset'
+	local y, waited = g:run(x), 0
+	for _, row in ipairs(quant.log()) do waited = waited + (row.kernel == 'chain' and row.count or 0) end
+	assert(waited == 5 and y:eq(f(nil, x)):all():item())
+end)
