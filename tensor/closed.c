@@ -60,7 +60,7 @@ void ql_closed_close(struct ql_ctx *ctx, struct ql_storage *s)
 	struct ql_closed *c = s->closed;
 	bool written, before = ctx->finishing;
 
-	if (!c || --c->opened > 0)
+	if (!c || c->kind->once || --c->opened > 0) /* once: it was left as it is */
 		return;
 	written = s->version != c->version;
 	if (written && !c->kind->pack) {

@@ -66,7 +66,7 @@ add('mean', function(_, a) return a:mean {axis={2, 3}} end, block)
 add('max', function(_, a) return a:max {axis=3} end, block)
 add('min', function(_, a) return a:min {axis=2} end, block)
 add('least of aminmax', function(_, a) return (a:aminmax {axis=2}) end, block)
-add('largest of aminmax', function(_, a) return select(2, a:aminmax {axis={1, 3}}) end, block)
+add('largest of aminmax', function(_, a) return select(2, a:aminmax {axis={2, 3}}) end, block)
 add('argmax', function(_, a) return a:argmax(-1) end, block)
 
 add('argmin', function(_, a) return a:argmin(2) end, block)

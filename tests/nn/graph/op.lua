@@ -261,7 +261,7 @@ static void ${name}(const uint8_t *x, int32_t zero, const int8_t *w, int32_t n, 
 		for _, make in ipairs {function(rules) return (graph.trace(m, x[{{1, 1}}]):quantize {mode='static', rules=rules}) end,
 			function(rules) return graph.trace(m:quantize {mode='static', rules=rules}, x[{{1, 1}}]) end} do
 			local output, c = selftest(make {{'linear2', emit=emit_with(1)}})
-			assert(output == '2 passed, 0 failed\n' and c:find 'q_user_mine%(' and c:find 'q_linear_u8_i8_i32_u8%(', output)
+			assert(output == '2 passed, 0 failed\n' and c:find 'q_user_mine%(' and c:find 'q_linear8_u8_u8%(', output)
 			output = selftest(make {{'linear2', 'int8/1', emit=emit_with(1.01)}})
 			assert(output:find 'not what Quoll gave' and output:find '0 passed, 2 failed', output)
 		end
