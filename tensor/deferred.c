@@ -3,7 +3,8 @@
  */
 #include "tensor/deferred.h"
 
-struct ql_deferred *ql_deferred_of(const struct ql_storage *s)
+/* The result that waits in s; NULL: none. */
+static struct ql_deferred *waiting_in(const struct ql_storage *s)
 {
 	return s->closed && s->closed->kind->waits ? (struct ql_deferred *)s->closed : NULL;
 }
@@ -30,7 +31,7 @@ enum ql_status ql_deferred_settle(struct ql_ctx *ctx, struct ql_storage *s)
 {
 	enum ql_status status;
 
-	if (!ql_deferred_of(s))
+	if (!waiting_in(s))
 		return QL_OK;
 	status = ql_closed_open(ctx, s);
 	if (!status)

@@ -24,8 +24,6 @@ struct ql_deferred {
 	struct ql_deferred *next, **at;        /* in ctx->deferred */
 };
 
-/* The result that waits in s; NULL: none. */
-struct ql_deferred *ql_deferred_of(const struct ql_storage *s);
 /* Adds d to the list of ctx, takes it out; the latter also releases the operands. */
 void ql_deferred_link(struct ql_ctx *ctx, struct ql_deferred *d);
 void ql_deferred_unlink(struct ql_ctx *ctx, struct ql_deferred *d);
