@@ -34,7 +34,7 @@ QL_INLINE void put(float *p, bool last, MASK some, VECTOR v, bool add)
 QL_INLINE void block(const int rows, const int vectors, const bool full, int columns, int64_t k, const float *a,
 	int64_t lda, const float *b, int64_t ldb, float *c, int64_t ldc, enum ql_tile_start start)
 {
-	MASK some = MASK_OF(columns - (vectors - 1) * LANES);
+	MASK some = MASK_OF(full ? LANES : columns - (vectors - 1) * LANES);
 	const bool go_on = ORDERED ? start != QL_TILE_NEW : start == QL_TILE_ON, add = !ORDERED && start == QL_TILE_ADD;
 	VECTOR sum[MR][NV];
 
