@@ -113,16 +113,12 @@ static void put_row(const struct task *t, int64_t row)
 	const struct job *j = t->j;
 	const struct ql_conv_sums *s = j->s;
 	int64_t pixels = s->u.gh * s->u.gw, all = s->groups * s->rows, at = t->group * s->rows + t->first + row;
-	struct ql_epilogue act = {.act = s->e.act, .variant = s->e.variant};
 	float *to = s->target + (t->image * all + at) * pixels;
 
 	ql_gemm_panel_f32(s->u.variant, t->sums + row * j->kernel->nr, 1, t->rows * j->kernel->nr, t->images,
 		(int)pixels, (int)(all * pixels), to);
-	for (int64_t n = 0; n < t->images && (s->e.bias || act.act); n++, to += all * pixels) {
-		for (int64_t i = 0; i < pixels && s->e.bias; i++)
-			to[i] += s->e.bias[at];
-		ql_epilogue_row(&act, 0, pixels, to);
-	}
+	for (int64_t n = 0; n < t->images && (s->e.bias || s->e.act); n++, to += all * pixels)
+		ql_conv_finish(s, at, to, pixels);
 }
 
 static void run_task(const struct task *t)

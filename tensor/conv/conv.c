@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Convolution sums by blocks. For each piece of the channels (about DEPTH products) a task copies the block's
+ * Convolution sums by blocks. For each piece of the channels (about QL_CONV_DEPTH products) a task copies the block's
  * patch, unfolds NR pixels at a time into a panel that stays in the second-level cache, and multiplies it by all
  * rows of the weights. Where the pixels of a tile are not adjacent in the target, its sums are collected in a
  * buffer first. An element is a sum of sums over the pieces, in order, at any position: the bits do not depend on
@@ -18,8 +18,8 @@
 #include "tensor/loops/map.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
+#include "tensor/vmath/simd.h"
 
-#define DEPTH 256
 #define PIXELS 256 /* of a block */
 #define FEW_ROWS 2
 #define WIDE 32 /* numbers summed at once without tiles */
@@ -100,16 +100,38 @@ static float *target_row(const struct job *j, int64_t image, int64_t row, int64_
 	       s->at[1];
 }
 
-/* Bias and activation of n numbers of one row of the target. */
-static void finish_run(const struct job *j, int64_t row, float *y, int64_t n)
-{
-	struct ql_epilogue act = {.act = j->s->e.act, .variant = j->s->e.variant};
+typedef float lanes __attribute__((vector_size(64)));
 
-	if (j->s->e.bias)
-		for (int64_t i = 0; i < n; i++)
-			y[i] += j->s->e.bias[row];
-	if (act.act)
-		ql_epilogue_row(&act, 0, n, y);
+QL_SIMD(void, add_bias, (int64_t n, float bias, const float *in, float *out), {
+	int64_t i = 0;
+	lanes v;
+
+	for (; i + 16 <= n; i += 16) {
+		memcpy(&v, in + i, sizeof(v));
+		v += bias;
+		memcpy(out + i, &v, sizeof(v));
+	}
+	for (; i < n; i++)
+		out[i] = in[i] + bias;
+})
+
+void ql_conv_finish(const struct ql_conv_sums *s, int64_t row, float *y, int64_t n)
+{
+	const struct ql_epilogue *e = &s->e;
+	float buffer[512];
+	const float *in[1] = {buffer};
+
+	if (!e->act && e->bias)
+		add_bias[e->variant](n, e->bias[row], y, y);
+	for (int64_t i = 0; e->act && i < n; i += 512) {
+		int64_t m = ql_min64(512, n - i);
+
+		if (e->bias)
+			add_bias[e->variant](m, e->bias[row], y + i, buffer);
+		else
+			memcpy(buffer, y + i, (size_t)m * sizeof(*y));
+		e->act->f32[e->variant](m, y + i, in, &(struct ql_map_args){.p = {0}});
+	}
 }
 
 static void scatter(const struct job *j, float *to, const float *from, int64_t n)
@@ -126,7 +148,7 @@ static void put_block(const struct task *t, int64_t row, float *sums)
 {
 	const struct ql_unfold_block *b = &t->b;
 
-	finish_run(t->j, row, sums, b->pixels);
+	ql_conv_finish(t->j->s, row, sums, b->pixels);
 	for (int64_t i = 0; i < b->images; i++)
 		for (int64_t y = 0; y < b->rows; y++, sums += b->columns)
 			scatter(t->j, target_row(t->j, b->image + i, row, b->row + y) + b->column * t->j->s->every[1],
@@ -178,7 +200,8 @@ static void finish_tiles(const struct task *t, const struct work *w)
 			put_block(t, row, w->sums + (i - t->first) * t->b.pixels);
 		else if (j->s->e.bias || j->s->e.act)
 			for (int64_t n = 0; n < t->b.images; n++)
-				finish_run(j, row, target_row(j, t->b.image + n, row, t->b.row) + t->b.column, image);
+				ql_conv_finish(
+					j->s, row, target_row(j, t->b.image + n, row, t->b.row) + t->b.column, image);
 	}
 }
 
@@ -289,11 +312,10 @@ static void body(void *arg, int64_t begin, int64_t end)
 static void cut(struct job *j)
 {
 	const struct ql_conv_sums *s = j->s;
-	int64_t mr = j->kernel->mr, wanted = TASKS_PER_THREAD * j->ctx->threads,
-		most = ql_max64(1, DEPTH / ql_max64(1, s->u.taps));
+	int64_t mr = j->kernel->mr, wanted = TASKS_PER_THREAD * j->ctx->threads;
 
 	j->cut = ql_unfold_cut_of(&s->u, PIXELS);
-	j->piece = ql_ceil_div(s->channels, ql_ceil_div(s->channels, most));
+	j->piece = ql_conv_piece(s);
 	j->row_block = s->rows;
 	while (j->tiles && j->row_block > 4 * mr &&
 		j->cut.count * s->groups * ql_ceil_div(s->rows, j->row_block) < wanted)
@@ -334,7 +356,7 @@ static enum ql_status fill(struct ql_ctx *ctx, const struct ql_conv_sums *s)
 					float *to = target_row(&j, i, row, y) + x * s->every[1];
 
 					*to = 0;
-					finish_run(&j, row, to, 1);
+					ql_conv_finish(s, row, to, 1);
 				}
 	return QL_OK;
 }
@@ -356,6 +378,8 @@ enum ql_status ql_conv_sums(struct ql_ctx *ctx, const struct ql_conv_sums *s)
 		ql_scratch_release(ctx, mark);
 		return status;
 	}
+	if (j.tiles && ql_conv_is_taps(s))
+		return ql_conv_taps(ctx, s);
 	cut(&j);
 	status = take_memory(&j);
 	work = (double)pixels * (double)s->groups * (double)s->channels * (double)s->u.taps *

@@ -27,6 +27,19 @@ enum ql_status ql_conv_sums(struct ql_ctx *ctx, const struct ql_conv_sums *s);
 /* True for many small images with many taps in the padding; ql_conv_sums then calls ql_conv_batch. */
 bool ql_conv_is_batch(const struct ql_ctx *ctx, const struct ql_conv_sums *s);
 enum ql_status ql_conv_batch(struct ql_ctx *ctx, const struct ql_conv_sums *s);
+/* Bias and activation of n numbers of one row of the target. */
+void ql_conv_finish(const struct ql_conv_sums *s, int64_t row, float *y, int64_t n);
+/* True if the source can be read in place; ql_conv_sums then calls ql_conv_taps. */
+bool ql_conv_is_taps(const struct ql_conv_sums *s);
+enum ql_status ql_conv_taps(struct ql_ctx *ctx, const struct ql_conv_sums *s);
+/* Channels whose products are summed before they are added to a result: QL_CONV_DEPTH products or fewer. */
+#define QL_CONV_DEPTH 256
+static inline int64_t ql_conv_piece(const struct ql_conv_sums *s)
+{
+	int64_t most = ql_max64(1, QL_CONV_DEPTH / ql_max64(1, s->u.taps));
+
+	return ql_ceil_div(s->channels, ql_ceil_div(s->channels, most));
+}
 /* Name of the kernel that it uses: one of gemm_f32, or "simd" when there are too few rows for tiles. */
 const char *ql_conv_kernel(const struct ql_ctx *ctx, int64_t rows);
 

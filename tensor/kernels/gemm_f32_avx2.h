@@ -6,6 +6,7 @@
 #define QUOLL_TENSOR_GEMM_F32_AVX2_H
 
 #include <immintrin.h>
+#include <stdint.h>
 
 #define VECTOR __m256
 #define LANES 8
@@ -22,6 +23,15 @@
 #define MUL(a, b) _mm256_mul_ps(a, b)
 #define ADD(a, b) _mm256_add_ps(a, b)
 #define ZERO() _mm256_setzero_ps()
+
+/* The 8 bits at p as a mask */
+static inline __m256i mask_at(const uint8_t *p)
+{
+	const __m256i bit = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+
+	return _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(*p), bit), bit);
+}
+#define MASK_AT(p) mask_at(p)
 
 #include "tensor/kernels/gemm_f32_tile.h"
 
@@ -43,6 +53,18 @@ static void tile(int rows, int columns, int64_t k, const float *a, int64_t lda, 
 		tile_2(rows, columns, k, a, lda, b, ldb, c, ldc, start);
 	else if (columns > 0)
 		tile_1(rows, columns, k, a, lda, b, ldb, c, ldc, start);
+}
+
+TAPS_WIDTH(taps_1, 1)
+TAPS_WIDTH(taps_2, 2)
+
+static void taps(int rows, int columns, const struct ql_taps_f32 *s, const float *a, int64_t lda, float *c, int64_t ldc,
+	enum ql_tile_start start)
+{
+	if (columns > LANES)
+		taps_2(rows, columns, s, a, lda, c, ldc, start);
+	else
+		taps_1(rows, columns, s, a, lda, c, ldc, start);
 }
 
 #endif

@@ -6,6 +6,8 @@
 #define QUOLL_TENSOR_GEMM_F32_AVX512_H
 
 #include <immintrin.h>
+#include <stdint.h>
+#include <string.h>
 
 #define VECTOR __m512
 #define LANES 16
@@ -22,6 +24,16 @@
 #define MUL(a, b) _mm512_mul_ps(a, b)
 #define ADD(a, b) _mm512_add_ps(a, b)
 #define ZERO() _mm512_setzero_ps()
+
+/* The 16 bits at p as a mask */
+static inline __mmask16 mask_at(const uint8_t *p)
+{
+	uint16_t bits;
+
+	memcpy(&bits, p, sizeof(bits));
+	return bits;
+}
+#define MASK_AT(p) mask_at(p)
 
 #include "tensor/kernels/gemm_f32_tile.h"
 
@@ -49,6 +61,24 @@ static void tile(int rows, int columns, int64_t k, const float *a, int64_t lda, 
 		tile_2(rows, columns, k, a, lda, b, ldb, c, ldc, start);
 	else if (columns > 0)
 		tile_1(rows, columns, k, a, lda, b, ldb, c, ldc, start);
+}
+
+TAPS_WIDTH(taps_1, 1)
+TAPS_WIDTH(taps_2, 2)
+TAPS_WIDTH(taps_3, 3)
+TAPS_WIDTH(taps_4, 4)
+
+static void taps(int rows, int columns, const struct ql_taps_f32 *s, const float *a, int64_t lda, float *c, int64_t ldc,
+	enum ql_tile_start start)
+{
+	if (columns > 3 * LANES)
+		taps_4(rows, columns, s, a, lda, c, ldc, start);
+	else if (columns > 2 * LANES)
+		taps_3(rows, columns, s, a, lda, c, ldc, start);
+	else if (columns > LANES)
+		taps_2(rows, columns, s, a, lda, c, ldc, start);
+	else
+		taps_1(rows, columns, s, a, lda, c, ldc, start);
 }
 
 #endif

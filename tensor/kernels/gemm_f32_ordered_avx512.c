@@ -6,4 +6,4 @@
 
 extern const struct ql_gemm_f32 gemm_f32_ordered_avx512;
 const struct ql_gemm_f32 gemm_f32_ordered_avx512 = {
-	.name = "gemm_f32_ordered_avx512", .mr = MR, .nr = NR, .rate = 30, .ordered = true, .tile = tile};
+	.name = "gemm_f32_ordered_avx512", .mr = MR, .nr = NR, .rate = 30, .ordered = true, .tile = tile, .taps = taps};

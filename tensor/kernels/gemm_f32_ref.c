@@ -5,6 +5,7 @@
 
 #define MR 4
 #define NR 32
+#define STEP 32 /* rows of B gathered at a time */
 
 static void row(int columns, int64_t k, const float *a, const float *b, int64_t ldb, float *c, enum ql_tile_start start)
 {
@@ -27,6 +28,25 @@ static void tile(int rows, int columns, int64_t k, const float *a, int64_t lda, 
 			row(columns - j < NR ? columns - j : NR, k, a + i * lda, b + j, ldb, c + i * ldc + j, start);
 }
 
+static float number(const struct ql_taps_f32 *s, int64_t c, int64_t t, int p)
+{
+	return s->inside[t] >> p & 1 ? s->from[c * s->plane + s->at[t] + p] : 0;
+}
+
+static void taps(int rows, int columns, const struct ql_taps_f32 *s, const float *a, int64_t lda, float *c, int64_t ldc,
+	enum ql_tile_start start)
+{
+	for (int64_t l = 0, k = s->channels * s->taps; l < k; l += STEP, start = QL_TILE_ON) {
+		int64_t depth = k - l < STEP ? k - l : STEP;
+		float b[STEP * NR];
+
+		for (int64_t i = 0; i < depth; i++)
+			for (int j = 0; j < columns; j++)
+				b[i * NR + j] = number(s, (l + i) / s->taps, (l + i) % s->taps, j);
+		tile(rows, columns, depth, a + l, lda, b, NR, c, ldc, start);
+	}
+}
+
 extern const struct ql_gemm_f32 gemm_f32_ref;
 const struct ql_gemm_f32 gemm_f32_ref = {
-	.name = "gemm_f32_ref", .mr = MR, .nr = NR, .rate = 3, .ordered = true, .tile = tile};
+	.name = "gemm_f32_ref", .mr = MR, .nr = NR, .rate = 3, .ordered = true, .tile = tile, .taps = taps};

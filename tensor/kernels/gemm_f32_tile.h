@@ -5,7 +5,8 @@
  * the end; with ORDERED by rounded products starting at the earlier sum (see struct ql_gemm_f32). The last vector
  * of a row is masked unless the tile is full, so that nothing beyond the columns is accessed. The including file
  * defines ORDERED (0 or 1), VECTOR, LANES, MR, NV (vectors of a tile's row), MASK, MASK_OF(n), LOAD(p),
- * LOAD_SOME(p, mask), STORE(p, v), STORE_SOME(p, mask, v), SPREAD(x), FMA(a, b, c), MUL(a, b), ADD(a, b), ZERO().
+ * LOAD_SOME(p, mask), STORE(p, v), STORE_SOME(p, mask, v), SPREAD(x), FMA(a, b, c), MUL(a, b), ADD(a, b), ZERO(), and MASK_AT(p), which makes
+ * a mask of the LANES bits at p.
  */
 #ifndef QUOLL_TENSOR_GEMM_F32_TILE_H
 #define QUOLL_TENSOR_GEMM_F32_TILE_H
@@ -65,6 +66,43 @@ QL_INLINE void block(const int rows, const int vectors, const bool full, int col
 			put(c + i * ldc + LANES * j, !full && j == vectors - 1, some, sum[i][j], add);
 }
 
+QL_INLINE void taps_block(const int rows, const int vectors, int columns, const struct ql_taps_f32 *s, const float *a,
+	int64_t lda, float *c, int64_t ldc, enum ql_tile_start start)
+{
+	MASK some = MASK_OF(columns - (vectors - 1) * LANES);
+	const bool go_on = ORDERED ? start != QL_TILE_NEW : start == QL_TILE_ON, add = !ORDERED && start == QL_TILE_ADD;
+	const float *from = s->from;
+	VECTOR sum[MR][NV];
+
+#pragma GCC unroll 8
+	for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+		for (int j = 0; j < vectors; j++)
+			sum[i][j] = go_on ? load(c + i * ldc + LANES * j, j == vectors - 1, some) : ZERO();
+	for (int64_t l = 0, k = s->channels * s->taps; l < k; from += s->plane)
+		for (int64_t t = 0; t < s->taps; t++, l++) {
+			const uint8_t *inside = (const uint8_t *)&s->inside[t];
+			VECTOR v[NV];
+
+#pragma GCC unroll 4
+			for (int j = 0; j < vectors; j++)
+				v[j] = LOAD_SOME(from + s->at[t] + LANES * j, MASK_AT(inside + LANES / 8 * j));
+#pragma GCC unroll 8
+			for (int i = 0; i < rows; i++) {
+				VECTOR x = SPREAD(a[i * lda + l]);
+
+#pragma GCC unroll 4
+				for (int j = 0; j < vectors; j++)
+					sum[i][j] = ORDERED ? ADD(sum[i][j], MUL(x, v[j])) : FMA(x, v[j], sum[i][j]);
+			}
+		}
+#pragma GCC unroll 8
+	for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+		for (int j = 0; j < vectors; j++)
+			put(c + i * ldc + LANES * j, j == vectors - 1, some, sum[i][j], add);
+}
+
 #define ROWS_CASE(r, v, full) \
 	case r: \
 		for (int j = 0; j < columns; j += NR) \
@@ -82,6 +120,23 @@ QL_INLINE void block(const int rows, const int vectors, const bool full, int col
 			ROWS_CASE(4, v, full) \
 			ROWS_CASE(5, v, full) \
 			ROWS_CASE(6, v, full) \
+		} \
+	}
+
+#define TAPS_CASE(r, v) \
+	case r: taps_block(r, v, columns, s, a, lda, c, ldc, start); break;
+/* Defines `name` for v vectors of columns read by taps. */
+#define TAPS_WIDTH(name, v) \
+	static void name(int rows, int columns, const struct ql_taps_f32 *s, const float *a, int64_t lda, float *c, \
+		int64_t ldc, enum ql_tile_start start) \
+	{ \
+		switch (rows) { \
+			TAPS_CASE(1, v) \
+			TAPS_CASE(2, v) \
+			TAPS_CASE(3, v) \
+			TAPS_CASE(4, v) \
+			TAPS_CASE(5, v) \
+			TAPS_CASE(6, v) \
 		} \
 	}
 

@@ -15,6 +15,15 @@ enum ql_tile_start {
 	QL_TILE_ON,  /* a sum starts there, as if the tile before had not ended */
 };
 
+/* Where a convolution reads nr consecutive pixels: number p of channel c at tap t is from[c * plane + at[t] + p], or 0
+ * (and is not read) unless bit p of inside[t] is set. */
+struct ql_taps_f32 {
+	const float *from;
+	int64_t channels, plane, taps;
+	const int64_t *at;
+	const uint64_t *inside;
+};
+
 /* One micro-tile product in float32: c[i][j] = sum over k of a[i * lda + l] * b[l * ldb + j], in order of l, and what
  * was in c by `start`. 1 <= rows <= mr, 1 <= columns; nothing else is read or written. Columns beyond nr save calls. Tolerance of a
  * product against exact arithmetic: k * 2^-24 * sum |a||b| per element. */
@@ -27,6 +36,9 @@ struct ql_gemm_f32 {
 	bool ordered;
 	void (*tile)(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
 		float *c, int64_t ldc, enum ql_tile_start start);
+	/* The same where B has a row for each channel and tap, in this order, which s describes; columns <= nr. */
+	void (*taps)(int rows, int columns, const struct ql_taps_f32 *s, const float *a, int64_t lda, float *c,
+		int64_t ldc, enum ql_tile_start start);
 	/* Instead of a tile: the whole product by a library. A and B each have one stride of 1. */
 	bool (*reentrant)(void); /* whether threads may call `whole` concurrently */
 	void (*whole)(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_col, const float *b,

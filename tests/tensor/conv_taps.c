@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT
+ * Convolutions that read their source in place: ordered sums have the bits of plain loops over (channels, kernel),
+ * fused ones those of one thread and one image, near to sums in double; under every level, for sizes around the widths
+ * of tiles and blocks, one to many channels and rows, groups, kernels of 1 to 49 taps with any padding above and below,
+ * bias and activation.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tensor/conv/conv.h"
+#include "tensor/kernels/kernels.h"
+#include "tensor/ops.h"
+#include "tests/check.h"
+
+struct shape {
+	int64_t images, groups, channels, rows, h, w, kernel[2], above, below; /* padded to keep the width */
+};
+
+static float *new (int64_t n, uint32_t seed)
+{
+	float *x = malloc((size_t)n * sizeof(*x));
+
+	for (int64_t i = 0; i < n; i++) {
+		seed = seed * 1664525u + 1013904223u;
+		x[i] = (float)(int32_t)seed * 0x1p-31f;
+	}
+	return x;
+}
+
+/* Pixel (y, x) of the result: the sum in order in float, and in double. */
+static float plain(const struct ql_conv_sums *s, int64_t image, int64_t group, int64_t row, int64_t y, int64_t x,
+	double *exact, double *size)
+{
+	const struct ql_unfold *u = &s->u;
+	const float *a = s->a + (group * s->rows + row) * s->channels * u->taps;
+	float sum = 0;
+
+	*exact = *size = 0;
+	for (int64_t c = 0; c < s->channels; c++)
+		for (int64_t t = 0; t < u->taps; t++) {
+			int64_t i = y + u->y[t], j = x + u->x[t];
+			bool in = i >= 0 && i < u->h && j >= 0 && j < u->w;
+			int64_t plane = image * u->planes + group * s->channels + c;
+			float b = in ? u->from[(plane * u->h + i) * u->w + j] : 0, w = a[c * u->taps + t];
+
+			sum += w * b;
+			*exact += (double)w * (double)b;
+			*size += fabs((double)w * (double)b);
+		}
+	return sum;
+}
+
+static bool right(const struct ql_conv_sums *s, bool ordered, const float *bias)
+{
+	bool good = true;
+
+	for (int64_t n = 0; n < s->u.images; n++)
+		for (int64_t r = 0; r < s->groups * s->rows; r++)
+			for (int64_t p = 0; p < s->th * s->tw; p++) {
+				float got = s->target[(n * s->groups * s->rows + r) * s->th * s->tw + p], sum;
+				double exact, size;
+
+				sum = plain(s, n, r / s->rows, r % s->rows, p / s->tw, p % s->tw, &exact, &size);
+				if (bias) {
+					sum = sum + bias[r];
+					sum = sum < 0 ? 0 : sum;
+					exact += (double)bias[r];
+					exact = exact < 0 ? 0 : exact;
+				}
+				if (ordered)
+					good &= got <= sum && got >= sum;
+				good &= fabs((double)got - exact) <=
+					(double)(s->channels * s->u.taps + 2) * 0x1p-24 * (size + 1);
+			}
+	return good;
+}
+
+static void test_shape(struct ql_ctx *ctx, struct ql_ctx *one, const struct shape *h, bool finish)
+{
+	int64_t taps = h->kernel[0] * h->kernel[1], y[64], x[64], all = h->groups * h->rows;
+	int64_t gh = h->h + h->above + h->below - h->kernel[0] + 1, size = all * gh * h->w;
+	float *from = new (h->images * h->groups * h->channels * h->h * h->w, 1);
+	float *a = new (all * h->channels * taps, 2), *bias = new (all, 3);
+	float *target = new (h->images * size + 1, 4), *again = new (h->images * size + 1, 4);
+	struct ql_conv_sums s = {.u = {.from = from,
+					 .images = h->images,
+					 .planes = h->groups * h->channels,
+					 .h = h->h,
+					 .w = h->w,
+					 .gh = gh,
+					 .gw = h->w,
+					 .step = {1, 1},
+					 .taps = taps,
+					 .y = y,
+					 .x = x,
+					 .variant = ctx->kernels->simd->variant},
+		.groups = h->groups,
+		.channels = h->channels,
+		.rows = h->rows,
+		.a = a,
+		.target = target,
+		.th = gh,
+		.tw = h->w,
+		.every = {1, 1}};
+
+	for (int64_t t = 0; t < taps; t++) {
+		y[t] = t / h->kernel[1] - h->above;
+		x[t] = t % h->kernel[1] - h->kernel[1] / 2;
+	}
+	if (finish)
+		s.e = (struct ql_epilogue){
+			.bias = bias, .act = ql_op_by_name(ql_ops, "relu")->impl, .variant = s.u.variant};
+	CHECK(ql_conv_is_taps(&s), "%d x %d: other path", (int)h->h, (int)h->w);
+	CHECK(ql_conv_taps(ctx, &s) == QL_OK, "%s", ctx->err);
+	CHECK(right(&s, ctx->kernels->ordered, finish ? bias : NULL),
+		"%s: %d images, %d groups, %d channels, %d rows, %d x %d, kernel %d x %d, finish %d",
+		ctx->kernels->tiles->name, (int)h->images, (int)h->groups, (int)h->channels, (int)h->rows, (int)h->h,
+		(int)h->w, (int)h->kernel[0], (int)h->kernel[1], finish);
+	for (int64_t n = 0; n < h->images; n++) {
+		struct ql_conv_sums image = s;
+
+		image.u.images = 1;
+		image.u.from = from + n * s.u.planes * h->h * h->w;
+		image.target = again + n * size;
+		CHECK(ql_conv_taps(one, &image) == QL_OK, "%s", one->err);
+	}
+	CHECK(memcmp(target, again, (size_t)(h->images * size + 1) * sizeof(float)) == 0,
+		"%s: %d images, %d x %d: other bits one by one", ctx->kernels->tiles->name, (int)h->images, (int)h->h,
+		(int)h->w);
+	free(from);
+	free(a);
+	free(bias);
+	free(target);
+	free(again);
+}
+
+int main(void)
+{
+	static const char *const levels[] = {"ref", "avx2", "native"};
+	static const struct shape shapes[] = {{1, 1, 1, 3, 5, 5, {3, 3}, 1, 1}, {2, 1, 3, 7, 8, 8, {3, 3}, 1, 1},
+		{5, 1, 30, 13, 8, 8, {3, 3}, 1, 1}, {3, 2, 5, 6, 7, 9, {3, 3}, 1, 1},
+		{1, 1, 4, 16, 32, 32, {3, 3}, 1, 1}, {2, 1, 60, 5, 6, 16, {3, 3}, 1, 1},
+		{1, 3, 2, 4, 3, 63, {5, 3}, 2, 2}, {1, 1, 2, 4, 3, 64, {1, 5}, 0, 0}, {1, 1, 2, 4, 5, 65, {3, 1}, 0, 0},
+		{2, 1, 300, 4, 4, 15, {1, 1}, 0, 0}, {3, 1, 5, 20, 1, 24, {1, 1}, 0, 0},
+		{1, 1, 3, 3, 9, 130, {7, 7}, 3, 3}, {1, 1, 3, 40, 2, 300, {3, 3}, 2, 0},
+		{2, 1, 2, 3, 30, 1, {3, 3}, 1, 1}, {1, 1, 2, 3, 25, 2, {3, 7}, 0, 3}, {9, 1, 2, 3, 5, 17, {3, 3}, 1, 1},
+		{1, 1, 3, 70, 16, 16, {3, 3}, 1, 1}};
+
+	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
+		for (int threads = 1; threads <= 3; threads += 2) {
+			struct ql_ctx *ctx = ql_ctx_new(threads), *one = ql_ctx_new(1);
+
+			CASE("level %s, %d threads", levels[i], threads);
+			ql_kernels_force(levels[i]);
+			for (int ordered = 0; ordered < 2; ordered++) {
+				ctx->kernels = one->kernels = ordered ? ql_kernels_ordered() : ql_kernels_cpu();
+				for (size_t k = 0; k < sizeof(shapes) / sizeof(shapes[0]); k++)
+					test_shape(ctx, one, &shapes[k], k % 2);
+			}
+			ql_ctx_free(ctx);
+			ql_ctx_free(one);
+		}
+	return check_end();
+}
