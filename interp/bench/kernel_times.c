@@ -94,6 +94,33 @@ static double call_conv_i8(const void *kernel, int which, const struct memory *m
 	return 2.0 * k->most[1] * (double)sums.panel;
 }
 
+/* Strips of 4-bit codes in blocks of 32: all rows decoded, one row of floats, the most rows of codes. */
+static double call_gemm_coded(const void *kernel, int which, const struct memory *m)
+{
+	const struct ql_gemm_coded *k = kernel;
+	const struct ql_strip strip = {.codes = m->b, .bits = 4, .block = 32, .scale = m->a, .middle = 8};
+	const struct ql_strip four[QL_STRIPS] = {strip, strip, strip, strip};
+	const struct ql_strip_rows rows = {.a = m->a, .lda = K, .sum = m->a, .pitch = K / 32};
+
+	switch (which) {
+	case 0: k->floats(&strip, 0, K, m->c, QL_STRIP); return K * QL_STRIP;
+	case 1: k->row(QL_STRIPS, four, K, m->a, m->c, false); return 2.0 * QL_STRIPS * QL_STRIP * K;
+	default: k->dots(QL_STRIP_ROWS, &strip, K, &rows, m->c); return 2.0 * QL_STRIP_ROWS * QL_STRIP * K;
+	}
+}
+
+static double call_pack_i8(const void *kernel, int which, const struct memory *m)
+{
+	const struct ql_pack_i8 *k = kernel;
+
+	if (which) {
+		k->copy(N, m->a, 0x80, m->c);
+		return N;
+	}
+	k->rows(K / 4, 64, 64, m->a, 64, 0x80, m->c, 64L * K);
+	return 64.0 * K;
+}
+
 static const float one_scale = 0.03F;
 static const struct ql_affine affine = {.scale = &one_scale, .lo = -128, .hi = 127};
 
@@ -101,10 +128,12 @@ static double call_quantize(const void *kernel, int which, const struct memory *
 {
 	const struct ql_quantize *k = kernel;
 
-	if (which == 0)
-		k->to_8(&affine, m->a, N, m->c);
-	else
-		k->to_16(&affine, m->a, N, m->c);
+	switch (which) {
+	case 0: k->to_8(&affine, m->a, N, m->c); break;
+	case 1: k->to_16(&affine, m->a, N, m->c); break;
+	case 2: k->ranges(m->a, 32, N / 32, m->c, (float *)m->c + N / 32); break;
+	default: k->to_signs(m->a, N, m->c);
+	}
 	return N;
 }
 
@@ -112,10 +141,11 @@ static double call_dequantize(const void *kernel, int which, const struct memory
 {
 	const struct ql_dequantize *k = kernel;
 
-	if (which == 0)
-		k->from_i8(&affine, m->a, N, m->c);
-	else
-		k->from_i16(&affine, m->a, N, m->c);
+	switch (which) {
+	case 0: k->from_i8(&affine, m->a, N, m->c); break;
+	case 1: k->from_i16(&affine, m->a, N, m->c); break;
+	default: k->from_signs(one_scale, m->a, N, m->c);
+	}
 	return N;
 }
 
@@ -159,9 +189,10 @@ struct family {
 
 static const struct family families[] = {{"gemm_f32", call_gemm_f32, {"tile"}},
 	{"gemm_i8", call_gemm_i8, {"tile", "dots"}}, {"conv_i8", call_conv_i8, {"codes"}},
+	{"gemm_coded", call_gemm_coded, {"floats", "row", "dots"}}, {"pack_i8", call_pack_i8, {"rows", "copy"}},
 	{"gemm_i16", call_gemm_i16, {"tile"}}, {"gemm_b1", call_gemm_b1, {"tile"}},
-	{"taps_i16", call_taps_i16, {"sums"}}, {"quantize", call_quantize, {"to_8", "to_16"}},
-	{"dequantize", call_dequantize, {"from_i8", "from_i16"}}, {"simd", call_simd, {"add", "gelu"}},
+	{"taps_i16", call_taps_i16, {"sums"}}, {"quantize", call_quantize, {"to_8", "to_16", "ranges", "to_signs"}},
+	{"dequantize", call_dequantize, {"from_i8", "from_i16", "from_signs"}}, {"simd", call_simd, {"add", "gelu"}},
 	{"limit", call_limit, {"floats", "integers", "read"}}, {NULL, NULL, {NULL}}};
 
 static double now(void)
