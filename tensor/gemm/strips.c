@@ -141,8 +141,7 @@ static bool form_of(const struct ql_tensor *t, struct ql_strips *s)
 
 	*s = (struct ql_strips){.n = t->shape[0], .k = t->shape[1]};
 	if (s->n == 0 || s->k == 0 || !codes || q->bits || is_deep(q->scale) || is_deep(q->shift) ||
-		!ql_tensor_is_contiguous(t) || ql_is_closed(t) ||
-		(q->block ? !blocks || q->block % 8 : q->axis > 0))
+		!ql_tensor_is_contiguous(t) || ql_is_closed(t) || (q->block ? !blocks || q->block % 8 : q->axis > 0))
 		return false;
 	s->form.bits = strip_bits(t->dtype);
 	s->form.block = blocks && q->block < s->k ? q->block : ql_ceil_div(s->k, 8) * 8;

@@ -38,7 +38,7 @@ QL_INLINE __m512i add_other(const struct ql_conv_i8_codes *c, __m512i v, __mmask
 QL_INLINE void finish(
 	const struct ql_conv_i8_codes *c, const __m512i *sum, int o, int columns, const uint8_t *other, uint8_t *to)
 {
-	__mmask16 mask = columns - o >= LANES ? (__mmask16)0xffff : (__mmask16)((1u << (columns - o)) - 1);
+	__mmask16 mask = (__mmask16)(columns - o >= LANES ? 0xffffu : (1u << (columns - o)) - 1);
 	__m512i v = _mm512_add_epi32(*sum, _mm512_loadu_si512(c->bias + o));
 	__m512 f = _mm512_cvtepi32_ps(_mm512_max_epi32(v, _mm512_set1_epi32(c->least)));
 
