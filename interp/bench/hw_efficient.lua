@@ -74,7 +74,7 @@ one by one. op: linear, matmul, conv2d, quantize, dequantize, or any op of one t
 then it must not be slower either, and the third result is float32's time over its own.]],
 	options = {{'measure', 'true or false', 'time it beside float32 (default false)'}},
 	example = [[print(hw.efficient 'int8')  --> true linear of int8 runs on codes: path int8...
-print((hw.efficient('int4:32')))  --> false]]}
+print((hw.efficient('int8', 'sort')))  --> false]]}
 
 function hw.efficient(spec, op, o)
 	spec, op = quant.spec(spec), op or 'linear'
