@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Operands of an integer product: codes for the kernels, scales and zero points as arrays.
  *
- * The panels of a matrix b are cached with its storage (tensor/storage.h) from the second product on, until it is written
- * to. A b that is multiplied by a few rows only is read in place if possible, which is as fast and needs no second copy.
+ * A matrix b that is multiplied by few rows is read in place if possible. Otherwise (its codes are packed or closed, or its
+ * summed axis is not contiguous) its panels are cached with its storage (tensor/storage.h) from the second product
+ * on, until it is written to. With many rows packing is a small part of the time. Panels beside int8 codes would be a second copy
+ * of a weight.
  */
 #include "quant/integer/product.h"
 
@@ -11,8 +13,7 @@
 #include "tensor/scratch.h"
 #include "tensor/view.h"
 
-#define FEW_ROWS 4     /* their products read b at the speed of memory in any layout */
-#define MANY_ROWS 4096 /* packing b is less than a hundredth of their products */
+#define FEW_ROWS 64 /* packing takes longer than their products */
 
 static bool both_binary(const struct ql_tensor *a, const struct ql_tensor *b)
 {
@@ -149,7 +150,7 @@ static enum ql_status panels_of_b(struct ql_ctx *ctx, struct ql_tensor *b, struc
 	if (status)
 		return status;
 	matrix = matrix_of(p->b.codes, ql_tensor_data(p->b.codes));
-	if (!in_place || p->plan.m > FEW_ROWS)
+	if (!in_place)
 		status = ql_gemm_i8_keep(ctx, p->plan.n, p->plan.k, &matrix, place, &p->b.panels);
 	if (status || p->b.panels.kernel || !in_place)
 		return status;
@@ -158,7 +159,7 @@ static enum ql_status panels_of_b(struct ql_ctx *ctx, struct ql_tensor *b, struc
 
 static enum ql_status codes_of_b(struct ql_ctx *ctx, struct ql_tensor *b, struct ql_product *p)
 {
-	if (!p->wide && b->rank == 2 && p->plan.batches == 1 && p->plan.m <= MANY_ROWS)
+	if (!p->wide && b->rank == 2 && p->plan.batches == 1 && p->plan.m <= FEW_ROWS)
 		return panels_of_b(ctx, b, p);
 	return codes_of(ctx, b, &p->b.codes);
 }

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- tensor.fuse: elementwise ops that wait give the bits of the ops one by one, whatever happens before their values are needed.
 local same = dofile 'tests/tools/same.lua'
 local N = 20001 -- elements; pieces have 1024

@@ -107,7 +107,7 @@ bench.ops{size = {64}}                            --> error: ops: unknown option
 local m = bench.matmul{sizes = {64, {1, 96, 32}}, dtypes = {'int8', 'float32', 'int4:32', {weight = 'int8/1', input = 'int8/1'},
 	'binary/1', 'uint8', 'int16'}, runs = 2}
 print(#m, m[1].size, m[8].size, m[1].input, m[3].input, m[4].input, m[5].input)  --> 14 64 1x96x32 int8 float32 int8/1 binary
-print(m[1].path, m[2].path, m[3].path, m[5].path, m[7].path)  --> int8 float32 fallback binary int16
+print(m[1].path, m[2].path, m[3].path, m[5].path, m[7].path)  --> int8 float32 weight_only binary int16
 it('relates work and time', function()
 	for i, row in ipairs(m) do
 		local work = i <= 7 and 2 * 64 ^ 3 or 2 * 96 * 32

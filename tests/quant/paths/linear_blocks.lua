@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick
+-- labels: quick host
 -- linear of 8-bit codes and codes with scales in blocks: the same bits as the formula, step by step, for formats with and without
 -- minimums and zero points, sizes around strips, blocks and rows, and every number of threads.
 local function f32(t) return t:to 'float32' end

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick
+-- labels: quick host
 -- Products of floats with matrices of codes: every format and granularity, sizes around tiles and depths, both directions of the
 -- matrix; against the product with the decoded matrix, whose bits the ordered kernels and those of tiles share.
 local formats = {'int8', 'uint8', 'int8/1', 'uint8/2', 'int16', 'uint16/1', 'binary', 'int4', 'uint4:8', 'int4:32', 'int4:128', 'int8:32', 'uint8:16',
