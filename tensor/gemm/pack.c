@@ -72,6 +72,8 @@ void ql_gemm_panels_8(const struct ql_pack_i8 *with, const struct ql_matrix_int 
 	int64_t whole = 0, wide = columns / 16 * 16, pitch = ql_ceil_div(k, 4) * 4 * nr;
 	int64_t cleared = k % 4 ? 0 : columns / nr; /* panels that are written as a whole are not */
 
+	if (k == 0)
+		return;
 	memset(panels + cleared * pitch, 0, (size_t)((ql_ceil_div(columns, nr) - cleared) * pitch));
 	if (b->column == 1) {
 		whole = k / 4 * 4;
@@ -107,6 +109,8 @@ void ql_gemm_rows_8(const struct ql_pack_i8 *with, const struct ql_matrix_int *a
 {
 	const uint8_t *from = (const uint8_t *)a->data + i * a->row;
 
+	if (lda == 0) /* k is 0: there may be no memory */
+		return;
 	for (int64_t r = 0; r < rows; r++)
 		memset(out + r * lda + k, 0, (size_t)(lda - k));
 	if (a->column == 1) {

@@ -3,6 +3,7 @@
  * zero points, scales per tensor and per output, strides, dilation, groups, k beyond a stage, more than a tile of pixels and
  * of outputs, bias and activations, and codes as results.
  */
+#include "tensor/closed.h"
 #include "tests/tools/gpu_codes.h"
 
 static struct gpu g;
@@ -55,7 +56,10 @@ static struct ql_tensor *core(
 	attr[3] = (struct ql_value){.set = true, .i = s->groups};
 	attr[4] = (struct ql_value){.set = s->act, .s = s->act};
 	attr[5] = (struct ql_value){.set = out, .spec = (struct ql_spec *)(uintptr_t)out};
-	return CHECK(!ql_op_apply(ctx, &call), "%s: %s", s->what, ctx->err) ? call.out[0] : NULL;
+	if (!CHECK(!ql_op_apply(ctx, &call), "%s: %s", s->what, ctx->err))
+		return NULL;
+	CHECK(!ql_closed_open(ctx, call.out[0]->storage), "%s", ctx->err); /* channels last */
+	return call.out[0];
 }
 
 static void device(const struct shape *s, const struct ql_gpu_tensor *in, int n, struct ql_gpu_tensor *out)
