@@ -151,6 +151,39 @@ static void check_taps_f32(
 	free(wanted);
 }
 
+/* B by columns: the bits of the tile with the same numbers. */
+static void check_turned_f32(const struct ql_gemm_f32 *k, int rows, int64_t depth, int start)
+{
+	int64_t ldb = depth + depth % 5, ldc = k->lanes + 3, n = k->lanes;
+	float *a = take((size_t)(depth * rows) * 4), *plain = take((size_t)(depth * rows) * 4);
+	float *b = take((size_t)(ldb * (n - 1) + depth) * 4), *turned = take((size_t)(n * depth) * 4);
+	size_t bytes = (size_t)(ldc * (rows - 1) + n) * 4;
+	float *c = take(bytes), *wanted = take(bytes);
+
+	fill_f32(a, depth * rows);
+	fill_f32(b, ldb * (n - 1) + depth);
+	for (int64_t l = 0; l < depth; l++) {
+		for (int i = 0; i < rows; i++)
+			plain[i * depth + l] = a[l * rows + i];
+		for (int64_t j = 0; j < n; j++)
+			turned[l * n + j] = b[j * ldb + l];
+	}
+	for (size_t i = 0; i < bytes / 4; i++)
+		c[i] = wanted[i] = 0.375f;
+	k->turned(rows, depth, a, b, ldb, c, ldc, (enum ql_tile_start)start);
+	for (int i = 0; i < rows; i++)
+		k->tile(1, (int)n, depth, plain + i * depth, depth, turned, n, wanted + i * ldc, ldc,
+			(enum ql_tile_start)start);
+	CHECK(memcmp(c, wanted, bytes) == 0, "%s: turned: %d rows, %lld deep, start %d", k->name, rows,
+		(long long)depth, start);
+	free(a);
+	free(plain);
+	free(b);
+	free(turned);
+	free(c);
+	free(wanted);
+}
+
 static void check_whole_f32(const struct ql_gemm_f32 *k, int64_t m, int64_t n, int64_t depth, bool ta, bool tb)
 {
 	int64_t lda = (ta ? m : depth) + 3, ldb = (tb ? depth : n) + 1, ldc = n + 2;
@@ -187,6 +220,9 @@ static void test_gemm_f32(const void *kernel)
 				check_taps_f32(
 					k, rows, columns, 1 + (rows + columns) % 5, 1 + columns % 9, columns % 3);
 		}
+	for (int rows = 1; k->tile && k->lanes && rows <= QL_TURNED_ROWS; rows++)
+		for (int64_t depth = 1; depth < 50; depth++)
+			check_turned_f32(k, rows, depth, (int)(depth + rows) % 3);
 	if (k->tile) {
 		CHECK(k->nr <= 64 && k->rate > 0, "%s: tile %d x %d", k->name, k->mr, k->nr);
 		check_tile_f32(k, 1, 1, 20000, QL_TILE_NEW);

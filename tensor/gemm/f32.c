@@ -161,18 +161,23 @@ static bool rows_collide(const struct job *j)
 static enum ql_status by_tiles(struct ql_ctx *ctx, struct job *j)
 {
 	double work = (double)j->n * (double)j->k * ((double)j->m / j->kernel->rate + 4.0 / BYTES_PER_NS);
-	bool few = j->b.column == 1 && j->m <= ql_gemm_few_rows(j->n, j->k);
+	struct ql_gemm_few p = {
+		j->m, j->n, j->k, j->a.data, j->a.row, j->a.column, j->b.data, j->b.row, j->b.column, j->c, j->ldc};
+	bool few = ql_gemm_is_few(j->kernel, &p);
 
+	if (few && p.b_column != 1)
+		return ql_gemm_few(ctx, j->kernel, &p);
 	if ((j->a.column != 1 && j->k > 1) || (few && rows_collide(j))) {
 		enum ql_status status = copy_rows(ctx, j->m, j->k, &j->a);
 
 		if (status)
 			return status;
 	}
-	if (few)
-		return ql_gemm_few(ctx, j->kernel,
-			&(struct ql_gemm_few){
-				j->m, j->n, j->k, j->a.data, j->a.row, j->b.data, j->b.row, j->c, j->ldc});
+	if (few) {
+		p.a = j->a.data;
+		p.a_row = j->a.row;
+		return ql_gemm_few(ctx, j->kernel, &p);
+	}
 	cut(j);
 	return ql_parallel_for(ctx, tasks_of(j), 1, work < 1e18 ? (int64_t)work : INT64_MAX, task_body, j);
 }

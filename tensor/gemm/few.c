@@ -8,12 +8,16 @@
  *
  * Rows of a tile of A that are a power of two apart would share few sets of the cache, rows of the sums likewise:
  * f32.c copies such an A, and the sums of a row are PAD numbers longer than the strip.
+ *
+ * Of a B whose columns are contiguous, the weights of linear, a few columns at a time are turned in registers
+ * (`turned` of the kernel): packing them first would take a pass of its own.
  */
 #include "tensor/gemm/few.h"
 
 #include <string.h>
 
 #include "tensor/gemm/pack.h"
+#include "tensor/gemm/plan.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 
@@ -23,6 +27,11 @@
 #define PAD 16
 #define STRIPS_PER_THREAD 4
 #define BYTES_PER_NS 20 /* of B */
+#define FAR (2 << 20)   /* numbers of a B that is larger than the caches that are fast */
+
+/* Rows up to which this pays; with more, packing B does. */
+#define ROWS_NEAR 12
+#define ROWS_FAR 32
 
 struct job {
 	struct ql_ctx *ctx;
@@ -30,7 +39,23 @@ struct job {
 	const struct ql_gemm_few *p;
 	int64_t columns; /* of a strip */
 	int64_t step;    /* rows of B at a time */
+	const float *a;  /* for columns of B: the numbers of each k adjacent */
+	float *packed;   /* memory for it */
 };
+
+static bool is_far(const struct ql_gemm_few *p)
+{
+	return p->n > FAR / p->k;
+}
+
+bool ql_gemm_is_few(const struct ql_gemm_f32 *kernel, const struct ql_gemm_few *p)
+{
+	if (p->b_column == 1)
+		return p->m <= (is_far(p) ? ROWS_FAR : ROWS_NEAR);
+	return p->b_row == 1 && kernel->lanes && p->n >= kernel->lanes && p->m <= QL_TURNED_ROWS;
+}
+
+/* ---- B by rows ---- */
 
 /* The sums of products l..stop-1. */
 static void sum(const struct job *j, int64_t first, int columns, int64_t l, int64_t stop, float *sums, int64_t pitch,
@@ -77,13 +102,72 @@ static void body(void *arg, int64_t begin, int64_t end)
 	}
 }
 
+/* ---- B by columns ---- */
+
+/* item: k */
+static void pack_a(void *arg, int64_t begin, int64_t end)
+{
+	const struct job *j = arg;
+	const struct ql_gemm_few *p = j->p;
+
+	for (int64_t i = 0; i < p->m; i++)
+		for (int64_t l = begin; l < end; l++)
+			j->packed[l * p->m + i] = p->a[i * p->a_row + l * p->a_column];
+}
+
+/* item: `lanes` columns; the last ones overlap those before and have their sums apart */
+static void by_columns(void *arg, int64_t begin, int64_t end)
+{
+	const struct job *j = arg;
+	const struct ql_gemm_few *p = j->p;
+	int64_t lanes = j->kernel->lanes;
+	float apart[QL_TURNED_ROWS * 16];
+
+	for (int64_t t = begin; t < end; t++) {
+		int64_t first = ql_min64(t * lanes, p->n - lanes), skip = t * lanes - first;
+		int64_t ldc = skip ? lanes : p->ldc;
+		float *c = skip ? apart : p->c + first;
+
+		for (int64_t l = 0; l < p->k && !ql_stopped(j->ctx); l += QL_GEMM_DEPTH)
+			j->kernel->turned((int)p->m, ql_min64(QL_GEMM_DEPTH, p->k - l), j->a + l * p->m,
+				p->b + first * p->b_column + l, p->b_column, c, ldc, l ? QL_TILE_ADD : QL_TILE_NEW);
+		for (int64_t i = 0; skip && i < p->m; i++)
+			memcpy(p->c + i * p->ldc + t * lanes, apart + i * lanes + skip,
+				(size_t)(lanes - skip) * sizeof(float));
+	}
+}
+
+static enum ql_status columns(struct job *j, int64_t work)
+{
+	const struct ql_gemm_few *p = j->p;
+	int64_t items = ql_ceil_div(p->n, j->kernel->lanes);
+	enum ql_status status = QL_OK;
+	uint64_t bytes;
+
+	j->a = p->a;
+	if (p->m > 1 || (p->a_column != 1 && p->k > 1)) {
+		if (!ql_size_mul((uint64_t)p->k, sizeof(float), &bytes))
+			return ql_fail(
+				j->ctx, QL_ERR_OVERFLOW, "matmul: inner size %lld is too large", (long long)p->k);
+		j->a = j->packed = ql_gemm_take(j->ctx, p->m, bytes);
+		if (!j->a)
+			return QL_ERR_MEMORY;
+		status = ql_parallel_for(j->ctx, p->k, 1024, p->m * p->k, pack_a, j);
+	}
+	return status ? status
+		      : ql_parallel_for(j->ctx, items,
+				ql_max64(1, items / ((int64_t)STRIPS_PER_THREAD * j->ctx->threads)), work, by_columns,
+				j);
+}
+
 enum ql_status ql_gemm_few(struct ql_ctx *ctx, const struct ql_gemm_f32 *kernel, const struct ql_gemm_few *p)
 {
-	struct job j = {
-		.ctx = ctx, .kernel = kernel, .p = p, .step = ql_gemm_is_far(p->n, p->k) ? STEP : QL_GEMM_DEPTH};
+	struct job j = {.ctx = ctx, .kernel = kernel, .p = p, .step = is_far(p) ? STEP : QL_GEMM_DEPTH};
 	int64_t nr = kernel->nr, most = ql_min64(WIDEST, NUMBERS / p->m - PAD);
 	double work = (double)p->n * (double)p->k * ((double)p->m / kernel->rate + 4.0 / BYTES_PER_NS);
 
+	if (p->b_column != 1)
+		return columns(&j, work < 1e18 ? (int64_t)work : INT64_MAX);
 	most = ql_min64(most, ql_ceil_div(p->n, (int64_t)STRIPS_PER_THREAD * ctx->threads));
 	j.columns = ql_max64(1, most / nr) * nr;
 	return ql_parallel_for(ctx, ql_ceil_div(p->n, j.columns), 1, work < 1e18 ? (int64_t)work : INT64_MAX, body, &j);

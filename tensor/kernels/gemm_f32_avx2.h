@@ -7,6 +7,7 @@
 
 #include <immintrin.h>
 #include <stdint.h>
+#include <string.h>
 
 #define VECTOR __m256
 #define LANES 8
@@ -32,6 +33,37 @@ static inline __m256i mask_at(const uint8_t *p)
 	return _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(*p), bit), bit);
 }
 #define MASK_AT(p) mask_at(p)
+
+/* 4 k of 8 columns: two of 4 x 4 beside each other. */
+#define TURN 4
+#define AHEAD 128
+
+static inline __attribute__((always_inline)) void turn(const float *b, int64_t ldb, __m256 v[TURN])
+{
+	const float *b4 = b + 4 * ldb;
+	__m256 r[TURN], s[TURN];
+
+#pragma GCC unroll 4
+	for (int i = 0; i < TURN; i++)
+		r[i] = _mm256_insertf128_ps(
+			_mm256_castps128_ps256(_mm_loadu_ps(b + i * ldb)), _mm_loadu_ps(b4 + i * ldb), 1);
+#pragma GCC unroll 2
+	for (int i = 0; i < TURN; i += 2) {
+		s[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+		s[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+	}
+	v[0] = _mm256_shuffle_ps(s[0], s[2], 0x44);
+	v[1] = _mm256_shuffle_ps(s[0], s[2], 0xee);
+	v[2] = _mm256_shuffle_ps(s[1], s[3], 0x44);
+	v[3] = _mm256_shuffle_ps(s[1], s[3], 0xee);
+}
+
+static inline __attribute__((always_inline)) void fetch(const float *b, int64_t ldb)
+{
+#pragma GCC unroll 8
+	for (int i = 0; i < LANES; i++)
+		__builtin_prefetch(b + i * ldb);
+}
 
 #include "tensor/kernels/gemm_f32_tile.h"
 

@@ -35,6 +35,57 @@ static inline __mmask16 mask_at(const uint8_t *p)
 }
 #define MASK_AT(p) mask_at(p)
 
+/* 8 k of 16 columns. Halves of two columns are loaded together: in each part of four, numbers of two columns are
+ * interleaved, then pairs, which leaves parts of four columns to be gathered. Three distances reach all columns. */
+#define TURN 8
+#define AHEAD 128
+
+static inline __attribute__((always_inline)) __m512 halves(const float *low, const float *high)
+{
+	return _mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(low)), _mm256_loadu_ps(high), 1);
+}
+
+static inline __attribute__((always_inline)) void turn(const float *b, int64_t ldb, __m512 v[TURN])
+{
+	const float *b4 = b + 4 * ldb, *b8 = b + 8 * ldb, *b12 = b + 12 * ldb;
+	int64_t far = 3 * ldb;
+	__m512 r[TURN] = {halves(b, b4), halves(b + ldb, b4 + ldb), halves(b + 2 * ldb, b4 + 2 * ldb),
+		halves(b + far, b4 + far), halves(b8, b12), halves(b8 + ldb, b12 + ldb),
+		halves(b8 + 2 * ldb, b12 + 2 * ldb), halves(b8 + far, b12 + far)};
+	__m512 s[TURN];
+
+#pragma GCC unroll 4
+	for (int i = 0; i < TURN; i += 2) {
+		s[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
+		s[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+	}
+#pragma GCC unroll 2
+	for (int i = 0; i < TURN; i += 4) {
+		r[i] = _mm512_shuffle_ps(s[i], s[i + 2], 0x44);
+		r[i + 1] = _mm512_shuffle_ps(s[i], s[i + 2], 0xee);
+		r[i + 2] = _mm512_shuffle_ps(s[i + 1], s[i + 3], 0x44);
+		r[i + 3] = _mm512_shuffle_ps(s[i + 1], s[i + 3], 0xee);
+	}
+#pragma GCC unroll 4
+	for (int i = 0; i < 4; i++) {
+		v[i] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88);
+		v[i + 4] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xdd);
+	}
+}
+
+static inline __attribute__((always_inline)) void fetch(const float *b, int64_t ldb)
+{
+#pragma GCC unroll 4
+	for (int i = 0; i < LANES; i += 4) {
+		const float *p = b + i * ldb;
+
+		__builtin_prefetch(p);
+		__builtin_prefetch(p + ldb);
+		__builtin_prefetch(p + 2 * ldb);
+		__builtin_prefetch(p + 3 * ldb);
+	}
+}
+
 #include "tensor/kernels/gemm_f32_tile.h"
 
 WIDTH(tile_1, 1, false)

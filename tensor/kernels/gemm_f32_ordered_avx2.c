@@ -5,5 +5,12 @@
 #include "tensor/kernels/gemm_f32_avx2.h"
 
 extern const struct ql_gemm_f32 gemm_f32_ordered_avx2;
-const struct ql_gemm_f32 gemm_f32_ordered_avx2 = {
-	.name = "gemm_f32_ordered_avx2", .mr = MR, .nr = NR, .rate = 22, .ordered = true, .tile = tile, .taps = taps};
+const struct ql_gemm_f32 gemm_f32_ordered_avx2 = {.name = "gemm_f32_ordered_avx2",
+	.mr = MR,
+	.nr = NR,
+	.rate = 22,
+	.ordered = true,
+	.tile = tile,
+	.taps = taps,
+	.lanes = LANES,
+	.turned = turned};

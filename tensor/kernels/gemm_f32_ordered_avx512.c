@@ -5,5 +5,12 @@
 #include "tensor/kernels/gemm_f32_avx512.h"
 
 extern const struct ql_gemm_f32 gemm_f32_ordered_avx512;
-const struct ql_gemm_f32 gemm_f32_ordered_avx512 = {
-	.name = "gemm_f32_ordered_avx512", .mr = MR, .nr = NR, .rate = 30, .ordered = true, .tile = tile, .taps = taps};
+const struct ql_gemm_f32 gemm_f32_ordered_avx512 = {.name = "gemm_f32_ordered_avx512",
+	.mr = MR,
+	.nr = NR,
+	.rate = 30,
+	.ordered = true,
+	.tile = tile,
+	.taps = taps,
+	.lanes = LANES,
+	.turned = turned};

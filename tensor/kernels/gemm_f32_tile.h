@@ -6,7 +6,8 @@
  * of a row is masked unless the tile is full, so that nothing beyond the columns is accessed. The including file
  * defines ORDERED (0 or 1), VECTOR, LANES, MR, NV (vectors of a tile's row), MASK, MASK_OF(n), LOAD(p),
  * LOAD_SOME(p, mask), STORE(p, v), STORE_SOME(p, mask, v), SPREAD(x), FMA(a, b, c), MUL(a, b), ADD(a, b), ZERO(), and MASK_AT(p), which makes
- * a mask of the LANES bits at p.
+ * a mask of the LANES bits at p; TURN, turn(b, ldb, v), which makes v[x] the numbers x of LANES
+ * columns, and fetch(b, ldb), which prefetches a number of each.
  */
 #ifndef QUOLL_TENSOR_GEMM_F32_TILE_H
 #define QUOLL_TENSOR_GEMM_F32_TILE_H
@@ -103,6 +104,51 @@ QL_INLINE void taps_block(const int rows, const int vectors, int columns, const 
 			put(c + i * ldc + LANES * j, j == vectors - 1, some, sum[i][j], add);
 }
 
+/* Columns with consecutive k: TURN k of LANES columns are turned in registers; the last ones from a copy, with zeros
+ * that are not used. AHEAD numbers ahead the columns are fetched: more of them than hardware follows. */
+QL_INLINE void turned_block(const int rows, int64_t k, const float *a, const float *b, int64_t ldb, float *c,
+	int64_t ldc, enum ql_tile_start start)
+{
+	const bool go_on = ORDERED ? start != QL_TILE_NEW : start == QL_TILE_ON, add = !ORDERED && start == QL_TILE_ADD;
+	float rest[LANES * TURN] = {0};
+	VECTOR sum[QL_TURNED_ROWS], v[TURN];
+	int64_t l = 0;
+
+#pragma GCC unroll 8
+	for (int i = 0; i < rows; i++)
+		sum[i] = go_on ? LOAD(c + i * ldc) : ZERO();
+	for (; l + TURN <= k; l += TURN, a += TURN * rows) {
+		if (l % 16 == 0)
+			fetch(b + l + AHEAD, ldb);
+		turn(b + l, ldb, v);
+#pragma GCC unroll 8
+		for (int x = 0; x < TURN; x++)
+#pragma GCC unroll 8
+			for (int i = 0; i < rows; i++) {
+				VECTOR y = SPREAD(a[x * rows + i]);
+
+				sum[i] = ORDERED ? ADD(sum[i], MUL(y, v[x])) : FMA(y, v[x], sum[i]);
+			}
+	}
+	if (l < k) {
+		for (int j = 0; j < LANES; j++)
+			memcpy(rest + j * TURN, b + j * ldb + l, (size_t)(k - l) * sizeof(*b));
+		turn(rest, TURN, v);
+#pragma GCC unroll 8
+		for (int x = 0; x < TURN; x++)
+			if (l + x < k)
+#pragma GCC unroll 8
+				for (int i = 0; i < rows; i++) {
+					VECTOR y = SPREAD(a[x * rows + i]);
+
+					sum[i] = ORDERED ? ADD(sum[i], MUL(y, v[x])) : FMA(y, v[x], sum[i]);
+				}
+	}
+#pragma GCC unroll 8
+	for (int i = 0; i < rows; i++)
+		put(c + i * ldc, false, MASK_OF(LANES), sum[i], add);
+}
+
 #define ROWS_CASE(r, v, full) \
 	case r: \
 		for (int j = 0; j < columns; j += NR) \
@@ -139,5 +185,23 @@ QL_INLINE void taps_block(const int rows, const int vectors, int columns, const 
 			TAPS_CASE(6, v) \
 		} \
 	}
+
+#define TURNED_CASE(r) \
+	case r: turned_block(r, k, a, b, ldb, c, ldc, start); break;
+
+static void turned(int rows, int64_t k, const float *a, const float *b, int64_t ldb, float *c, int64_t ldc,
+	enum ql_tile_start start)
+{
+	switch (rows) {
+		TURNED_CASE(1)
+		TURNED_CASE(2)
+		TURNED_CASE(3)
+		TURNED_CASE(4)
+		TURNED_CASE(5)
+		TURNED_CASE(6)
+		TURNED_CASE(7)
+		TURNED_CASE(8)
+	}
+}
 
 #endif

@@ -8,6 +8,8 @@
 
 #include "tensor/base.h"
 
+#define QL_TURNED_ROWS 8
+
 /* What a tile does with the numbers in c. */
 enum ql_tile_start {
 	QL_TILE_NEW, /* they are not read: a sum starts at 0 */
@@ -39,6 +41,11 @@ struct ql_gemm_f32 {
 	/* The same where B has a row for each channel and tap, in this order, which s describes; columns <= nr. */
 	void (*taps)(int rows, int columns, const struct ql_taps_f32 *s, const float *a, int64_t lda, float *c,
 		int64_t ldc, enum ql_tile_start start);
+	/* The same where k is consecutive in B: `lanes` columns, column j at b + j * ldb, are turned in registers. Of A,
+	 * the `rows` numbers of each k are adjacent. 1 <= rows <= QL_TURNED_ROWS. lanes, <= 16, is 0 where there is none. */
+	int lanes;
+	void (*turned)(int rows, int64_t k, const float *a, const float *b, int64_t ldb, float *c, int64_t ldc,
+		enum ql_tile_start start);
 	/* Instead of a tile: the whole product by a library. A and B each have one stride of 1. */
 	bool (*reentrant)(void); /* whether threads may call `whole` concurrently */
 	void (*whole)(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_col, const float *b,

@@ -76,7 +76,9 @@ static void check_large(void)
 		ctx->kernels = ordered ? ql_kernels_ordered() : ql_kernels_cpu();
 		test_size(ctx, 4099, 520, 4099, 1, 520, 1);
 		test_size(ctx, 300, 7168, 300, 1, 7168, 1);
-		test_size(ctx, 2100, 1030, 1, 1030, 1030, 1);
+		test_size(ctx, 2101, 1030, 1, 1030, 1030, 1);
+		test_size(ctx, 513, 4096, 1, 4096, 4096, 1);
+		test_size(ctx, 2100, 1001, 1, 1003, 1, 70);
 	}
 	ql_ctx_free(ctx);
 }
