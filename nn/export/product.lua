@@ -143,7 +143,7 @@ function product.prepare(e, node, x, y, o)
 	if not x.params then biases, factors, most = constants(e, node, x, y, p, bias, scales) end
 	if most and most >= 2.0 ^ 30 then p.sum = 'int64_t' end
 	if most and p.sum == 'int32_t' then p.rule = fixed.narrow(p.rule, factors) end
-	local offset = o.tile and packed.ctype(c.dtype) == 'int8_t' and quant.dtype(c.dtype).bits == 8 and p.sum == 'int32_t' and tile.offset(x.ctype)
+	local offset = o.tile and packed.ctype(c.dtype) == 'int8_t' and quant.dtype(c.dtype).bits == 8 and p.sum == 'int32_t' and tile.offset(e, x.ctype)
 	if offset then
 		tiled(e, node, p, c.codes, o.tile)
 	else

@@ -6,6 +6,7 @@
 --   tile, cells            parts; cells is nil where the plain copy serves
 --   finish                 the part that makes 8-bit codes of sums by the float rule, or nil
 --   over                   whether tiles read all rows, also those behind the last
+--   signed                 whether cells are signed bytes, for instructions that multiply no others
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local parts = internal.import 'nn/export/parts'
@@ -40,28 +41,28 @@ static void ${name}(const uint8_t *x, int32_t step, int32_t rows, const int8_t *
 
 			for (t = 0; t < pitch; t += 4, from += 4 * @LANES@)
 				for (l = 0; l < 4; l++)
-					s += x[i * step + t + l] * from[l];
+					s += @CELL@x[i * step + t + l] * from[l];
 			sum[i * width + j] = s;
 		}
 }
 #endif
-]]):gsub('@(%u+)@', {LANES = tostring(t.lanes), CONDITION = t.condition, FAST = t.fast, WHAT = t.what})})
+]]):gsub('@(%u+)@', {LANES = tostring(t.lanes), CONDITION = t.condition, CELL = t.signed and '(int8_t)' or '', FAST = t.fast, WHAT = t.what})})
 end
 
 -- Sums of R rows by P panels stay in registers, for which the loops over constants must be unrolled.
 local SHAPES = [[
-#include <immintrin.h>
 #ifdef __clang__
 #define Q_UNROLL
 #else
 #define Q_UNROLL _Pragma("GCC unroll 16")
 #endif
 #define Q_SHAPE(R, P) \
-	static void ${name}_##R##_##P(const uint8_t *x, int64_t step, const int8_t *w, int32_t n, \
+	static void ${name}_##R(const uint8_t *x, int64_t step, const int8_t *w, int32_t n, \
 		int64_t pitch, int32_t *sum, int64_t width) \
 	{ \
 		const int8_t *from[P]; \
-		Q_VECTOR all[R][P], b[P], a; \
+		Q_VECTOR all[R][P]; \
+		Q_BYTES b[P], a; \
 		int64_t i, r, p; \
 \
 		Q_UNROLL for (p = 0; p < P; p++) { \
@@ -87,6 +88,8 @@ local SHAPES = [[
 					Q_STORE(sum + r * width + p * Q_LANES, all[r][p]); \
 	}
 ]]
+
+local X86 = '#include <immintrin.h>\n' .. SHAPES
 
 local CELLS512 = [[
 static void ${name}(const ${x} *x, int32_t n, uint8_t *y)
@@ -128,8 +131,9 @@ static void ${name}(const int32_t *sum, int32_t rows, int32_t width, int32_t fro
 ]]
 
 add('avx512vnni', {word = '512', lanes = 16, rows = 16, outputs = 64, over = true, cells = CELLS512, finish = FINISH512,
-	condition = 'defined __AVX512VNNI__ && defined __AVX512BW__ && defined __AVX512VL__', what = 'vpdpbusd', fast = SHAPES .. [[
+	condition = 'defined __AVX512VNNI__ && defined __AVX512BW__ && defined __AVX512VL__', what = 'vpdpbusd', fast = X86 .. [[
 #define Q_VECTOR __m512i
+#define Q_BYTES __m512i
 #define Q_LANES 16
 #define Q_ZERO() _mm512_setzero_si512()
 #define Q_LOAD(p) _mm512_loadu_si512(p)
@@ -159,15 +163,108 @@ static void ${name}(const uint8_t *x, int32_t step, int32_t rows, const int8_t *
 
 	(void)k;
 	if (rows == 1)
-		${name}_1_4(x, step, w, n, pitch, sum, width);
+		${name}_1(x, step, w, n, pitch, sum, width);
 	else if (n > 32)
 		for (i = 0; i < rows; i += 4)
-			${name}_4_4(x + i * step, step, w, n, pitch, sum + i * width, width);
+			${name}_4(x + i * step, step, w, n, pitch, sum + i * width, width);
 	else if (n > 16)
 		for (i = 0; i < rows; i += 8)
-			${name}_8_2(x + i * step, step, w, n, pitch, sum + i * width, width);
+			${name}_8(x + i * step, step, w, n, pitch, sum + i * width, width);
 	else
-		${name}_16_1(x, step, w, n, pitch, sum, width);
+		${name}_16(x, step, w, n, pitch, sum, width);
+}
+]]})
+
+-- vpmaddubsw would saturate, so without vpdpbusd the bytes at even and at odd places become words, which vpmaddwd adds without loss;
+-- compilers do this once for each vector of bytes of a tile.
+add('avx2', {word = '256', lanes = 8, rows = 8, outputs = 16, over = true, condition = 'defined __AVX2__', what = 'vpmaddwd or vpdpbusd',
+	fast = X86 .. [[
+#define Q_VECTOR __m256i
+#define Q_BYTES __m256i
+#define Q_LANES 8
+#define Q_ZERO() _mm256_setzero_si256()
+#define Q_LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define Q_SPREAD(x) _mm256_set1_epi32(x)
+#ifdef __AVXVNNI__
+#define Q_DOT(sum, a, b) _mm256_dpbusd_avx_epi32(sum, a, b)
+#else
+#define Q_EVEN(a, b) _mm256_madd_epi16(_mm256_and_si256(a, _mm256_set1_epi16(255)), _mm256_srai_epi16(_mm256_slli_epi16(b, 8), 8))
+#define Q_ODD(a, b) _mm256_madd_epi16(_mm256_srli_epi16(a, 8), _mm256_srai_epi16(b, 8))
+#define Q_DOT(sum, a, b) _mm256_add_epi32(_mm256_add_epi32(sum, Q_EVEN(a, b)), Q_ODD(a, b))
+#endif
+#define Q_STORE(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
+Q_SHAPE(1, 2)
+Q_SHAPE(4, 2)
+
+static void ${name}(const uint8_t *x, int32_t step, int32_t rows, const int8_t *w, int32_t n, int32_t k, int32_t pitch, int32_t *sum,
+	int32_t width)
+{
+	int32_t i;
+
+	(void)k;
+	if (rows == 1)
+		${name}_1(x, step, w, n, pitch, sum, width);
+	else
+		for (i = 0; i < rows; i += 4)
+			${name}_4(x + i * step, step, w, n, pitch, sum + i * width, width);
+}
+]]})
+
+-- Without sdot two sums of each output: two products of 16 bits may not be added in 16 bits (-128 * -128 twice is 2^15).
+add('neon', {word = 'neon', lanes = 4, rows = 8, outputs = 16, over = true, signed = true,
+	condition = 'defined __aarch64__ && defined __ARM_NEON && !defined __ARM_BIG_ENDIAN', what = 'sdot, or smull and sadalp',
+	fast = '#include <arm_neon.h>\n' .. SHAPES .. [[
+#define Q_BYTES int8x16_t
+#define Q_LANES 4
+#define Q_LOAD(p) vld1q_s8(p)
+#define Q_SPREAD(x) vreinterpretq_s8_s32(vdupq_n_s32(x))
+#ifdef __ARM_FEATURE_DOTPROD
+#define Q_PANELS 4
+#define Q_VECTOR int32x4_t
+#define Q_ZERO() vdupq_n_s32(0)
+#define Q_DOT(sum, a, b) vdotq_s32(sum, b, a)
+#define Q_STORE(p, v) vst1q_s32(p, v)
+#else
+struct q_halves {
+	int32x4_t low, high;
+};
+
+static struct q_halves ${name}_zero(void)
+{
+	struct q_halves s;
+
+	s.low = s.high = vdupq_n_s32(0);
+	return s;
+}
+
+static struct q_halves ${name}_dot(struct q_halves s, int8x16_t a, int8x16_t b)
+{
+	s.low = vpadalq_s16(s.low, vmull_s8(vget_low_s8(a), vget_low_s8(b)));
+	s.high = vpadalq_s16(s.high, vmull_high_s8(a, b));
+	return s;
+}
+
+#define Q_PANELS 2
+#define Q_VECTOR struct q_halves
+#define Q_ZERO ${name}_zero
+#define Q_DOT ${name}_dot
+#define Q_STORE(p, v) vst1q_s32(p, vpaddq_s32((v).low, (v).high))
+#endif
+Q_SHAPE(1, Q_PANELS)
+Q_SHAPE(4, Q_PANELS)
+
+static void ${name}(const uint8_t *x, int32_t step, int32_t rows, const int8_t *w, int32_t n, int32_t k, int32_t pitch, int32_t *sum,
+	int32_t width)
+{
+	int32_t i, j;
+
+	(void)k;
+	for (j = 0; j < n; j += Q_PANELS * Q_LANES)
+		if (rows == 1)
+			${name}_1(x, step, w + j * pitch, n - j, pitch, sum + j, width);
+		else
+			for (i = 0; i < rows; i += 4)
+				${name}_4(x + i * step, step, w + j * pitch, n - j, pitch, sum + i * width + j, width);
 }
 ]]})
 

@@ -3,16 +3,17 @@
 -- sums come first and become results in a second pass, so that both are loops that compilers turn into vectors.
 --
 -- Codes are copied as unsigned bytes ("cells"; int8 codes plus 128, which the constants of the sums make up for), because dot-product
--- instructions take unsigned by signed bytes. For each row of results a convolution copies the columns of its input once, with the
--- kernel's rows of a column side by side: the window of a pixel is then one run of cells, which overlaps with its neighbours', so that
--- a copy is read by kernel_width pixels, and K is as long as it can be. Weights have the order (width, height, channel), therefore.
+-- instructions of x86 take unsigned by signed bytes; targets whose instructions do not have signed cells. For each row of results a
+-- convolution copies the columns of its input once, with the kernel's rows of a column side by side: the window of a pixel is then one
+-- run of cells, which overlaps with its neighbours', so that a copy is read by kernel_width pixels, and K is as long as it can be.
+-- Weights have the order (width, height, channel), therefore.
 -- nn/export/targets.lua has the tiles of target=.
 local _, internal = ...
 local parts = internal.import 'nn/export/parts'
 local targets = internal.import 'nn/export/targets'
 local tile = {}
 
-local OFFSETS = {uint8_t = 0, int8_t = 128}
+local OFFSETS = {uint8_t = 0, int8_t = 128} -- of unsigned cells
 local WHOLE = 32 -- bytes: rows of w are multiples of that, if it adds little
 local PLAIN = {rows = 8, lanes = 1, word = ''} -- nn/export/targets.lua has the others
 
@@ -30,20 +31,22 @@ parts.add('sizes', {text = ([[
 -- A part of two texts: with a target's instructions, else plain C.
 local function either(t, fast, plain) return fast and ('#if %s\n%s#else\n%s#endif\n'):format(t.condition, fast, plain) or plain end
 
-local CELLS = {int8_t = [[
-static void ${name}(const int8_t *x, int32_t n, uint8_t *y)
+-- Codes to cells: FLIP for codes of the other signedness.
+local FLIP = [[
+static void ${name}(const ${x} *x, int32_t n, uint8_t *y)
 {
 	int32_t i;
 
 	for (i = 0; i < n; i++)
-		y[i] = (uint8_t)(x[i] + 128);
+		y[i] = (uint8_t)(x[i] ^ 128);
 }
-]], uint8_t = [[
-static void ${name}(const uint8_t *x, int32_t n, uint8_t *y)
+]]
+local SAME = [[
+static void ${name}(const ${x} *x, int32_t n, uint8_t *y)
 {
 	memcpy(y, x, (size_t)n);
 }
-]]}
+]]
 local FINISH = [[
 /* Rows of sums, which become codes, to rows of n codes, from code `from` on: two loops, because bytes are not of the width of sums. */
 static void ${name}(int32_t *sum, int32_t rows, int32_t width, int32_t from, int32_t some, const int32_t *bias, const float *factor,
@@ -73,8 +76,10 @@ static void ${name}(int32_t *sum, int32_t rows, int32_t width, int32_t from, int
 
 -- The plain parts and those of each target.
 local function add_parts(t)
-	for ctype, text in pairs(CELLS) do parts.add('cells' .. ctype:sub(1, 1) .. t.word, {text = either(t, t.cells and t.cells:gsub('${x}', ctype), text),
-		needs = t.sizes and {{'tile' .. t.word}}}) end
+	for ctype in pairs(OFFSETS) do
+		local text = either(t, t.cells, (ctype == 'int8_t') == not t.signed and FLIP or SAME)
+		parts.add('cells' .. ctype:sub(1, 1) .. t.word, {text = text:gsub('${x}', ctype), needs = t.sizes and {{'tile' .. t.word}}})
+	end
 	if t.finish or t == PLAIN then
 		parts.add('finishv' .. t.word, {fields = {'y'}, needs = {{'round'}, {'codes'}, t.sizes and {'tile' .. t.word}}, text = either(t, t.finish, FINISH)})
 	end
@@ -250,7 +255,7 @@ static void ${name}(const ${x} *x, const struct q_window *v, const int8_t *w, in
 ]]})
 
 -- What is added to a code of this C type to make a cell; nil: other codes.
-function tile.offset(ctype) return OFFSETS[ctype] end
+function tile.offset(e, ctype) return OFFSETS[ctype] and OFFSETS[ctype] - (e.target and e.target.signed and 128 or 0) end
 
 -- Rows of k numbers as panels: the list, the bytes of an output.
 local function panels(values, k, lanes)

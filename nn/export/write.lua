@@ -70,8 +70,8 @@ or a graph. Specs and options require g to be the float graph. The first argumen
 
 blob=true stores the weights in <name>.bin, which <name>_load(file) reads and checks; the forward functions return 1 until then.
 
-target= writes products of 8-bit codes with the instructions of a processor (avx512vnni, armv7e-m); compiled for others, the C gives
-the same results by plain loops.
+target= writes products of 8-bit codes with the instructions of a processor (avx512vnni, avx2, neon, armv7e-m); compiled for others,
+the C gives the same results by plain loops.
 
 project= adds CMakeLists.txt or a Zephyr module, or arranges the files as an Arduino library.
 
@@ -91,7 +91,7 @@ os.execute('rm -r ' .. folder)]],
 		{'input', 'text', 'float int8 uint8: type of the inputs (default: as in the graph)'},
 		{'output', 'text', 'float int8 uint8: type of the results (default: as in the graph)'},
 		{'layout', 'text', "of images at inputs and outputs: nchw (channels first, default) or nhwc"},
-		{'target', 'text', 'avx512vnni armv7e-m: instructions for products of 8-bit codes (default: plain C)'},
+		{'target', 'text', 'avx512vnni avx2 neon armv7e-m: instructions for products of 8-bit codes (default: plain C)'},
 		{'project', 'text', 'make cmake zephyr arduino: files for a build system (default make)'},
 		{'cc', 'text', "compiler command, such as 'arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb -Os', to measure flash and stack"},
 		{'max_ram', 'positive integer', 'bytes: an error when the arena (and the stack, with cc=) needs more'},

@@ -116,8 +116,8 @@ local function emit_codes(e, node, x, f, y, g, w)
 	local zero, along, plain = f.params and e:zero_of(f) or f.zero or 0, window.width(node, w[4])
 	if p.pitch then
 		if w[3] * w[4] == 1 and plain then return tile.linear(e, x, f, f.count // w[2], p, y, g) end
-		local offset, v = tile.offset(f.ctype), window.of(e, node, f, g, {w[3], w[4]})
-		return tile.conv(e, x, f, v, along, offset > 0 and ('%s + %d'):format(zero, offset) or zero, p, y, g)
+		local offset, v = tile.offset(e, f.ctype), window.of(e, node, f, g, {w[3], w[4]})
+		return tile.conv(e, x, f, v, along, offset ~= 0 and ('%s %s 128'):format(zero, offset > 0 and '+' or '-') or zero, p, y, g)
 	end
 	e:call('%s(%s, &%s, %s, %d, %s, %s, %s, %s, %s, %s);', e:part('conv', {x = f.ctype, w = p.wtype, sum = p.sum, y = g.ctype, rule = p.rule}), x,
 		window.of(e, node, f, g, {w[3], w[4]}), p.w, p.outputs, p.bias, p.factor, p.codes, f.params and ('(%s)%s'):format(f.ctype, zero) or zero,
