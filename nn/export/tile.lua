@@ -6,6 +6,7 @@
 -- instructions of x86 take unsigned by signed bytes; targets whose instructions do not have signed cells. For each row of results a
 -- convolution copies the columns of its input once, with the kernel's rows of a column side by side: the window of a pixel is then one
 -- run of cells, which overlaps with its neighbours', so that a copy is read by kernel_width pixels, and K is as long as it can be.
+-- The columns of the next row of results begin one row further in the same memory, so that rows that windows share are copied once.
 -- Weights have the order (width, height, channel), therefore.
 -- nn/export/targets.lua has the tiles of target=.
 local _, internal = ...
@@ -105,13 +106,20 @@ static int32_t ${name}_step(const struct q_window *w)
 	return w->dilation_width == 1 && w->stride_width < w->kernel_width ? w->stride_width : w->kernel_width;
 }
 
-/* The columns of a row of results, each (kernel_height, channels); codes outside of the image are `zero`. Shared columns are one run. */
+/* Rows from one row of results to the next, where windows share the others; else 0. */
+static int32_t ${name}_down(const struct q_window *w)
+{
+	return w->dilation_height == 1 && w->stride_height < w->kernel_height ? w->stride_height : 0;
+}
+
+/* The columns of a row of results, each (kernel_height, channels); codes outside of the image are `zero`. Shared columns are one run.
+ * If windows share rows, those of the row of results before are in place, because y is that many rows further in the same memory. */
 static void ${name}(const ${x} *image, const struct q_window *w, int32_t a, int32_t zero, uint8_t *y)
 {
-	int32_t shared = ${name}_step(w) < w->kernel_width, runs = shared ? 1 : w->out_width, p, b, q, row, column;
+	int32_t shared = ${name}_step(w) < w->kernel_width, runs = shared ? 1 : w->out_width, down = ${name}_down(w), p, b, q, row, column;
 	int32_t length = shared ? (w->out_width - 1) * w->stride_width + w->kernel_width : w->kernel_width;
 
-	for (p = 0; p < w->kernel_height; p++) {
+	for (p = a > 0 && down > 0 ? w->kernel_height - down : 0; p < w->kernel_height; p++) {
 		uint8_t *to = y + p * w->channels;
 
 		row = a * w->stride_height - w->top + p * w->dilation_height;
@@ -242,15 +250,19 @@ static void ${name}(const ${x} *x, const struct q_window *v, const int8_t *w, in
 	const ${factor} *factor, const ${result} *c, int32_t zero, uint8_t *cells, ${y} *y)
 {
 	int32_t column = v->kernel_height * v->channels, k = column * v->kernel_width, step = ${columns}_step(v) * column, i, a, b, rows;
+	int32_t down = ${columns}_down(v) * v->channels;
 
-	for (i = 0; i < v->n; i++, x += v->height * v->width * v->channels)
-		for (a = 0; a < v->out_height; a++) {
-			${columns}(x, v, a, zero, cells);
+	for (i = 0; i < v->n; i++, x += v->height * v->width * v->channels) {
+		uint8_t *from = cells;
+
+		for (a = 0; a < v->out_height; a++, from += down) {
+			${columns}(x, v, a, zero, from);
 			for (b = 0; b < v->out_width; b += rows, y += rows * outputs) {
 				rows = v->out_width - b < Q_ROWS ? v->out_width - b : Q_ROWS;
-				${product}(cells + b * step, step, rows, w, outputs, k, pitch, bias, factor, c, y);
+				${product}(from + b * step, step, rows, w, outputs, k, pitch, bias, factor, c, y);
 			}
 		}
+	}
 }
 ]]})
 
@@ -310,12 +322,14 @@ function tile.linear(e, x, f, m, p, y, g)
 		p.factor, p.codes, memory(e, rows * p.per, p.per, m, p), y)
 end
 
--- Images y of images x by the window v (a struct q_window), which is {kernel, stride, dilation} in width; zero: the cell of padding.
+-- Images y of images x by the window v (a struct q_window), which is {kernel, stride, dilation} in width and moves `down` rows that
+-- others share (0: none); zero: the cell of padding.
 function tile.conv(e, x, f, v, shape, zero, p, y, g)
 	local step = shape.dilation == 1 and shape.stride < shape.kernel and shape.stride or shape.kernel
 	local columns, column = (g.shape[4] - 1) * step + shape.kernel, p.per // shape.kernel
+	local count = columns * column + (g.shape[3] - 1) * shape.down * f.shape[2]
 	e:call('%s(%s, &%s, %s, %d, %d, %s, %s, %s, %s, %s, %s);', e:part('conv8', fields(e, f, p, g)), x, v, p.w, p.outputs, p.pitch, p.bias, p.factor,
-		p.codes, zero, memory(e, columns * column, step * column, g.shape[4], p), y)
+		p.codes, zero, memory(e, count, step * column, g.shape[4], p), y)
 end
 
 return tile

@@ -25,13 +25,14 @@ function window.of(e, node, x, y, kernel)
 		x.shape[4], x.shape[2], y.shape[3], y.shape[4], kernel[1], kernel[2], sh, sw, top, left, dh, dw))
 end
 
--- Of a convolution with a kernel of this width: {kernel, stride, dilation} along a row; `plain` if each pixel of the result is one of x.
-function window.width(node, kernel)
+-- Of a convolution with a kernel {height, width}: {kernel, stride, dilation} along a row, and `down`, the rows from one row of results to
+-- the next if windows share the others, else 0; `plain` if each pixel of the result is one of x.
+function window.along(node, kernel)
 	local sh, sw = pair(node.attrs.stride, 1)
-	local _, dw = pair(node.attrs.dilation, 1)
+	local dh, dw = pair(node.attrs.dilation, 1)
 	local pad, plain = node.attrs.pad, sh == 1 and sw == 1
 	for _, n in ipairs(type(pad) == 'table' and pad or {pad or 0}) do plain = plain and n == 0 end
-	return {kernel = kernel, stride = sw, dilation = dw}, plain
+	return {kernel = kernel[2], stride = sw, dilation = dw, down = dh == 1 and sh < kernel[1] and sh or 0}, plain
 end
 
 window.pair, window.before = pair, before

@@ -28,6 +28,7 @@ tiles.cases = {linear(1, 1, 1), linear(3, 15, 5), linear(8, 16, 4), linear(9, 27
 	linear(7, 64, 65), linear(5, 95, 3), linear(1, 144, 130), linear(2, 200, 7),
 	conv(1, 1, {1, 1}, {2, 3}), conv(3, 6, {3, 3}, {7, 9}, {pad=1}), conv(16, 5, {3, 3}, {5, 8}, {pad=1}), conv(5, 34, {1, 1}, {5, 5}, {stride=2}),
 	conv(4, 3, {2, 5}, {6, 11}, {stride={2, 3}, pad={1, 0, 2, 2}}), conv(3, 4, {3, 3}, {9, 9}, {dilation=2, pad=2}), conv(2, 4, {3, 1}, {8, 2}),
+	conv(3, 4, {3, 3}, {9, 9}, {stride=2, pad=1}), conv(4, 3, {5, 2}, {12, 5}, {stride={3, 1}, pad={2, 1}}),
 	conv(2, 4, {1, 3}, {2, 20}, {pad={0, 0, 1, 1}}), conv(7, 9, {4, 4}, {4, 4}), conv(8, 8, {1, 1}, {3, 3}, {pad=1})}
 
 return tiles
