@@ -158,6 +158,25 @@ it('bias and activation are those of the ops, bit by bit', function()
 	end
 end)
 
+it('with steps the results are those of some pixels, bit by bit', function()
+	local before = tensor.threads()
+	for i, c in ipairs {{3, 5, 16, 16, 7, 3, 3, {2, 2}, {pad=1}}, {2, 40, 15, 32, 70, 3, 3, {2, 2}, {pad=1}},
+		{40, 16, 32, 32, 19, 1, 1, {2, 2}, {}}, {2, 6, 17, 19, 8, 5, 3, {3, 2}, {pad={2, 1}, groups=2}},
+		{2, 4, 20, 24, 9, 3, 3, {2, 2}, {pad={2, 4}, dilation={2, 3}}}, {2, 4, 9, 50, 5, 3, 3, {1, 3}, {pad={1, 0, 0, 2}}},
+		{3, 4, 21, 9, 5, 3, 1, {2, 1}, {pad={0, 2, 0, 0}}}, {90, 20, 20, 21, 8, 3, 3, {2, 2}, {pad=1, dilation=1}},
+		{1, 3, 500, 720, 4, 3, 3, {2, 2}, {pad=1}}} do
+		local n, inputs, h, w, outputs, kh, kw, step, option = table.unpack(c)
+		local x, weight, b = table.unpack(operands(n, inputs, h, w, outputs, kh, kw, option))
+		local wanted = x:conv2d(weight, b, option):maxpool2d(1, {stride=step})
+		option.stride = step
+		for threads = 1, 3 do
+			tensor.threads(threads)
+			assert(x:conv2d(weight, b, option):eq(wanted):all():item(), ('%d, %d threads'):format(i, threads))
+		end
+	end
+	tensor.threads(before)
+end)
+
 it('other dtypes, views and quantized operands', function()
 	local x, w, b = table.unpack(operands(2, 3, 6, 5, 4, 3, 3, {}))
 	local y = x:conv2d(w, b)
