@@ -24,7 +24,7 @@
 #define PIXELS 256 /* of a block */
 #define PANEL 64   /* of a tile, at most */
 #define TAPS 64    /* at most */
-#define SMALL 24   /* pixels of an image, at least: with fewer, tiles are mostly empty */
+#define SMALL 9    /* pixels of an image, at least: with fewer, tiles are mostly empty */
 #define TASKS_PER_THREAD 4
 #define CHUNK_NS 10000.0  /* at least */
 #define SPLIT (512 << 10) /* bytes */

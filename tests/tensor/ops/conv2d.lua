@@ -126,6 +126,9 @@ agree('groups', 3, 12, 10, 11, 16, 3, 3, {pad=1, groups=4, stride={1, 2}}, tiles
 agree('one channel', 2, 1, 28, 28, 20, 5, 5, {}, {'^gemm_f32', '^simd', '^gemm_f32'})
 agree('depthwise', 3, 8, 20, 21, 8, 3, 3, {pad=1, groups=8}, simd)
 agree('depthwise, two of each, stride', 3, 8, 20, 37, 16, 3, 3, {pad=1, groups=8, stride=2}, simd)
+agree('few small images', 5, 40, 4, 4, 23, 3, 3, {pad=1}, tiles)
+agree('few images of 3 x 3, groups', 3, 12, 3, 3, 14, 3, 3, {pad=1, groups=2}, tiles)
+agree('few images of 2 x 4', 3, 12, 2, 4, 14, 3, 3, {pad=1}, tiles)
 agree('many small images', 70, 12, 4, 4, 23, 3, 3, {pad=1}, tiles)
 agree('many small images, groups, stride', 33, 12, 5, 4, 24, 5, 3, {pad={2, 2, 1, 1}, stride={2, 1}, groups=3}, tiles)
 agree('windows in the padding alone', 130, 3, 2, 3, 24, 3, 3, {pad={3, 1}}, tiles)
@@ -163,7 +166,8 @@ it('with steps the results are those of some pixels, bit by bit', function()
 	for i, c in ipairs {{3, 5, 16, 16, 7, 3, 3, {2, 2}, {pad=1}}, {2, 40, 15, 32, 70, 3, 3, {2, 2}, {pad=1}},
 		{40, 16, 32, 32, 19, 1, 1, {2, 2}, {}}, {2, 6, 17, 19, 8, 5, 3, {3, 2}, {pad={2, 1}, groups=2}},
 		{2, 4, 20, 24, 9, 3, 3, {2, 2}, {pad={2, 4}, dilation={2, 3}}}, {2, 4, 9, 50, 5, 3, 3, {1, 3}, {pad={1, 0, 0, 2}}},
-		{3, 4, 21, 9, 5, 3, 1, {2, 1}, {pad={0, 2, 0, 0}}}, {90, 20, 20, 21, 8, 3, 3, {2, 2}, {pad=1, dilation=1}},
+		{3, 4, 21, 9, 5, 3, 1, {2, 1}, {pad={0, 2, 0, 0}}}, {3, 40, 8, 8, 70, 3, 3, {2, 2}, {pad=1}},
+		{90, 20, 20, 21, 8, 3, 3, {2, 2}, {pad=1, dilation=1}},
 		{1, 3, 500, 720, 4, 3, 3, {2, 2}, {pad=1}}} do
 		local n, inputs, h, w, outputs, kh, kw, step, option = table.unpack(c)
 		local x, weight, b = table.unpack(operands(n, inputs, h, w, outputs, kh, kw, option))
