@@ -13,22 +13,26 @@
  * D needs no loop over the bins: with running sums of h, of h log h and of the number of nonempty bins, each level
  * costs one logarithm. `all` is the weight of all bins and `kept` that of the first i:
  *   D = (sum of p log p - sum over levels of their p log(mean of level)) / all - log all + log kept
+ *
+ * No level makes D smaller (log sum inequality), so what the last level, which has the clipped weight, adds is a lower bound
+ * of D. Candidates for which it is above the D of all bins or the smallest one so far cannot be the result.
  */
 #include <math.h>
 
 #include "quant/ranges/observer.h"
 
-#define FIRST 128 /* bins of the shortest candidate */
-#define MOST 0.5  /* share that may be clipped: a single bin always equals itself */
-#define EMPTY 8   /* bins tested together; divides their number */
-#define LEAST 4   /* values per level: with fewer there is no meaningful distribution, and nothing is clipped */
+#define FIRST 128    /* bins of the shortest candidate */
+#define ROUNDED 1e-9 /* more than the rounding errors of a divergence */
+#define MOST 0.5     /* share that may be clipped: a single bin always equals itself */
+#define EMPTY 8      /* bins tested together; divides their number */
+#define LEAST 4      /* values per level: with fewer there is no meaningful distribution, and nothing is clipped */
 
 /* Sums over the nonempty bins: most bins of a block of 32 values are empty, and adding 0 changes no bit. */
 struct sums {
 	const double *h;      /* bins */
 	double *weight, *log; /* sums over the first nonempty bins */
-	double *at;           /* those bins */
-	double *held;         /* bins + 1: number of nonempty bins among the first ones */
+	int32_t *at;          /* those bins */
+	int32_t *held;        /* bins + 1: number of nonempty bins among the first ones */
 	int n_held;
 };
 
@@ -46,7 +50,8 @@ static void run_sums(struct sums *s, int bins)
 {
 	int n = 0;
 
-	s->weight[0] = s->log[0] = s->held[0] = 0;
+	s->weight[0] = s->log[0] = 0;
+	s->held[0] = 0;
 	for (int i = 0; i < bins; i++) {
 		if (i % EMPTY == 0 && is_empty(s->h + i)) {
 			for (int k = 1; k <= EMPTY; k++)
@@ -67,7 +72,7 @@ static void run_sums(struct sums *s, int bins)
 
 static double weight_before(const struct sums *s, int i)
 {
-	return s->weight[(int)s->held[i]];
+	return s->weight[s->held[i]];
 }
 
 /* The next candidate from i on: one that ends in a nonempty bin, or that includes all bins. */
@@ -77,44 +82,66 @@ static int candidate(const struct sums *s, int i)
 
 	if (s->h[i - 1] != 0 || all - weight_before(s, i) <= 1e-9 * all)
 		return i;
-	return (int)s->at[(int)s->held[i]] + 1;
+	return s->at[s->held[i]] + 1;
 }
 
-static double divergence(const struct sums *s, int i, int levels)
+/* A lower bound of the divergence: the other levels as if their bins were equal. */
+static double least(const struct sums *s, int i, int shift)
+{
+	double all = s->weight[s->n_held], kept = weight_before(s, i), tail = all - kept, last = s->h[i - 1];
+	int64_t levels = (int64_t)1 << shift;
+	int first = s->held[((levels - 1) * i + levels - 1) >> shift], end = s->held[i];
+	double weight = kept - s->weight[first];
+
+	if (tail > MOST * all)
+		return INFINITY;
+	if (tail == 0 || weight <= 0)
+		return -INFINITY;
+	return (s->log[end] - s->log[first] - xlogx(last) + xlogx(last + tail) -
+		       (weight + tail) * log(weight / (end - first))) /
+		       all +
+	       log(kept / all);
+}
+
+/* Among 2^shift levels. */
+static double divergence(const struct sums *s, int i, int shift)
 {
 	double all = s->weight[s->n_held], kept = weight_before(s, i), tail = all - kept, last = s->h[i - 1], cross = 0;
+	int64_t levels = (int64_t)1 << shift;
 	int from = 0;
 
 	if (tail > MOST * all)
 		return INFINITY;
-	for (int k = 0; k < levels; k++) {
-		int to = (int)(((int64_t)(k + 1) * i + levels - 1) / levels);
+	for (int64_t k = 1; k <= levels; k++) {
+		int to = (int)((k * i + levels - 1) >> shift);
 		double held = s->held[to] - s->held[from], weight = weight_before(s, to) - weight_before(s, from);
 
 		if (weight > 0 && weight != held) /* the logarithm of 1 is 0 */
 			cross += (weight + (to == i ? tail : 0)) * log(weight / held);
 		from = to;
 	}
-	return (s->log[(int)s->held[i]] - xlogx(last) + xlogx(last + tail) - cross) / all - log(all) + log(kept);
+	return (s->log[s->held[i]] - xlogx(last) + xlogx(last + tail) - cross) / all - log(all) + log(kept);
 }
 
+/* The codes' levels, as a power of two. */
 static int levels_of(const struct ql_view *v)
 {
 	bool one_sign = v->cells.min >= 0 || v->cells.max <= 0;
 
-	return 1 << (v->rule->codes.bits - (v->rule->is_symmetric || !one_sign ? 1 : 0));
+	return v->rule->codes.bits - (v->rule->is_symmetric || !one_sign ? 1 : 0);
 }
 
 static void range(const struct ql_view *v, double *lo, double *hi)
 {
-	double most = fmax(fabs(v->cells.min), fabs(v->cells.max)), best = INFINITY, t = most;
-	int bins = v->rule->bins, levels = levels_of(v);
-	struct sums s = {
-		v->room, v->room + bins, v->room + 2 * bins + 1, v->room + 3 * bins + 2, v->room + 4 * bins + 2, 0};
+	double most = fmax(fabs(v->cells.min), fabs(v->cells.max)), best = INFINITY, t = most, whole;
+	int bins = v->rule->bins, shift = levels_of(v);
+	double *weight = v->room + bins, *log_sum = weight + bins + 1;
+	int32_t *at = (int32_t *)(void *)(log_sum + bins + 1);
+	struct sums s = {v->room, weight, log_sum, at, at + bins, 0};
 
 	*lo = v->cells.min;
 	*hi = v->cells.max;
-	if (most == 0 || v->cells.total < LEAST * fmin(levels, FIRST))
+	if (most == 0 || v->cells.total < LEAST * fmin(1 << shift, FIRST))
 		return;
 	if (v->even)
 		ql_even_bins(v->even, most, bins, v->room);
@@ -122,9 +149,13 @@ static void range(const struct ql_view *v, double *lo, double *hi)
 		ql_range_error_even(&v->cells, 0, most, true, bins, v->room);
 	v->room[0] = v->room[1];
 	run_sums(&s, bins);
+	whole = divergence(&s, bins, shift);
 	for (int i = candidate(&s, FIRST); i <= bins; i = i < bins ? candidate(&s, i + 1) : i + 1) {
-		double d = divergence(&s, i, levels);
+		double d;
 
+		if (least(&s, i, shift) > fmin(best, whole) + ROUNDED)
+			continue;
+		d = i == bins ? whole : divergence(&s, i, shift);
 		if (d <= best + 1e-12) {
 			best = d < best ? d : best;
 			t = i == bins ? most : most * i / bins;

@@ -24,8 +24,8 @@ static void try_range(struct search *s, double lo, double hi)
 
 	lo = fmax(lo, c->min);
 	hi = fmin(hi, c->max);
-	if (hi < lo || (hi == 0 && lo == 0))
-		return;
+	if (hi < lo || (hi == 0 && lo == 0) || (s->error >= 0 && lo == s->lo && hi == s->hi))
+		return; /* the best one again: about half of the candidates where its ends are those of the values */
 	error = ql_range_error_of(c, s->v->rule, lo, hi);
 	if (error < s->error || s->error < 0) {
 		s->lo = lo;
