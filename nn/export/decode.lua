@@ -163,6 +163,43 @@ static void ${name}(const float *x, int32_t m, const ${w} *w, int32_t n, int32_t
 }
 ]]})
 
+-- Codes by codes whose scales change along k (quant/paths/linear_blocks.c, tensor/gemm/blocks.h). A row of w is unpacked once.
+for _, how in ipairs {'', 'z'} do
+	for _, m in ipairs {'', 'm'} do
+		parts.add('linearb' .. how .. m, {fields = {'x', table.unpack(decode.fields)}, needs = function(f)
+			return {{'scale' .. f.s, f}, {'weights', f}, {'storeff'}}
+		end, text = ([[
+/* Codes x (m, k), less their zero point and times `factor`, by w (n, k): exact sums of each block, scaled in the order of the blocks. */
+static void ${name}(const ${x} *x, int32_t m, int32_t zero, float factor, const ${w} *w, int32_t n, int32_t k,
+	const struct ${weights} *g, const struct q_codes *c, int16_t *row, float *y)
+{
+	int32_t i, j, l, b, from, to;
+
+	for (j = 0; j < n; j++, w += ${pitch}) {
+		for (l = 0; l < k; l++)
+			row[l] = (int16_t)((int32_t)$at(w, (l))@ZERO@);
+		for (i = 0; i < m; i++) {
+			const ${x} *a = x + i * k;
+			float sum = 0.0f;
+
+			for (from = 0, b = j * g->step; from < k; from = to, b++) {
+				int32_t s = 0@START@;
+
+				to = k - from < g->block ? k : from + g->block;
+				for (l = from; l < to; l++)@SUMS@
+				sum = sum + (float)s * ${scale}(g, g->scale, b);@MINIMUM@
+			}
+			${store}(sum * factor, 0, 0, j, c, y + i * n + j);
+		}
+	}
+}
+]]):gsub('@(%u+)@', {ZERO = how == 'z' and ' - g->zero[j * g->step + l / g->block]' or '', START = m == 'm' and ', t = 0' or '',
+			SUMS = m == 'm' and ' {\n\t\t\t\t\ts += (a[l] - zero) * row[l];\n\t\t\t\t\tt += a[l] - zero;\n\t\t\t\t}' or
+				'\n\t\t\t\t\ts += (a[l] - zero) * row[l];',
+			MINIMUM = m == 'm' and '\n\t\t\t\tsum = sum + (float)t * ${scale}(g, g->minimum, b);' or ''})})
+	end
+end
+
 ---------------------------------------------------------------- arrays
 
 -- An array of codes in rows of k, packed if their dtype is. Returns its name and the type name used by templates.

@@ -202,13 +202,32 @@ function product.prepare_decoded(e, node, x, at)
 	return p
 end
 
+-- Whether scales or minimums t have more than one level of quantization, as is_deep of tensor/gemm/strips.c.
+local function is_deep(t)
+	if not t or not t:quantized() then return false end
+	local p = t:qparams()
+	return p.minimum or p.zero_point or p.scale:quantized()
+end
+
+-- Whether codes of properties f are multiplied with the weight by blocks: the conditions of quant/paths/linear_blocks.c.
+function product.takes_blocks(e, node, f)
+	local w = (f.scale or f.params) and tile.offset(e, f.ctype) and quant.dtype(f.dtype).bits == 8 and e:constant(node, 2)
+	if not w or not w:quantized() or w:dim() ~= 2 or w:nelem() == 0 then return false end
+	local p, d = w:qparams(), quant.dtype(w:dtype())
+	local block = p.block or p.minimum and w:size(2)
+	if not block or block > 16384 or not (w:spec().affine or p.minimum) or d.bits > 8 or d.kind == 'binary' or type(p.bits) == 'table' then return false end
+	if is_deep(p.scale) or is_deep(p.minimum) then return false end
+	if p.block then return p.axis == 2 and block % 8 == 0 end
+	return (p.axis or 1) == 1
+end
+
 -- Emits the result y (properties g) of a layer with emit(y, g). If its activation is not a relu, or its codes are binary or those of a
--- convolution below 8 bits, the result is computed as floats first and then quantized.
-function product.result(e, node, y, g, emit)
+-- convolution below 8 bits, or if emit makes floats only, the result is computed as floats first and then quantized.
+function product.result(e, node, y, g, emit, floats_only)
 	local act = node.attrs.act
 	act = act ~= 'relu' and act or nil
 	local d = quant.dtype(g.dtype)
-	if not act and not (g.grid or d.kind == 'binary' or node.op == 'conv2d' and d.bits < 8) then return emit(y, g) end
+	if not act and not (floats_only and g.scale or g.grid or d.kind == 'binary' or node.op == 'conv2d' and d.bits < 8) then return emit(y, g) end
 	local floats = {dtype = 'float32', ctype = 'float', shape = g.shape, count = g.count, bytes = 4 * g.count}
 	local v = (g.scale or g.grid) and e:scratch(4 * g.count) or y
 	emit(v, floats)

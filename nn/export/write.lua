@@ -49,8 +49,8 @@ rounding boundary, chosen among the wanted ones and 30 more as far as samples= h
 
 Modes: the graph may come from g:quantize or from the trace of a model, float or quantized in any mode. static. dynamic: the C finds
 ranges like the observer minmax, for affine codes with one scale; other observers (input='uint8@entropy') are for static only and are
-refused. weight_only: weights are decoded row by row. rounding= exports the graph under another rule for integer results (help
-'requantization'); g:quantize{rounding=} makes g:run use it, too.
+refused; weights of linear layers may have scales and minimums in blocks along k. weight_only: weights are decoded row by row. rounding=
+exports the graph under another rule for integer results (help 'requantization'); g:quantize{rounding=} makes g:run use it, too.
 
 Weights may have any format of quant.formats(). Codes below 8 bits are bit streams with rows padded to whole bytes; grids and the scheme
 log have a table of values. float16 scales and minimums stay float16, powers of two are stored in 8 bits, and so are FP8 scales under one

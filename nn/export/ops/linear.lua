@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- x (…, k) by w (n, k): exact integer sums of codes, floats, or floats with decoded weights. A computed weight is
+-- x (…, k) by w (n, k): exact integer sums of codes, whole or of blocks, floats, or floats with decoded weights. A computed weight is
 -- handled like einsum.
 local _, internal = ...
 local einsum = internal.import 'nn/export/ops/einsum'
@@ -17,10 +17,21 @@ local function rows_of(f)
 	return rows
 end
 
+-- Codes by codes with scales in blocks along k.
+local function emit_blocks(e, node, x, f, result, facts)
+	product.result(e, node, result, facts, function(y)
+		local d = product.prepare_decoded(e, node, {})
+		d.part.x = f.ctype
+		e:call('%s(%s, %d, %s, %s, %s, %d, %d, %s, %s, %s, %s);', e:part('linearb' .. (d.part.how or ''), d.part), x, rows_of(f), e:zero_of(f),
+			e:scale_of(f), d.w, d.n, d.k, d.groups, d.codes, e:scratch(d.k * 2, 'int16_t'), y)
+	end, true)
+end
+
 return {ops = {'linear'}, emit = function(e, node)
 	if is_computed(e, node) then return einsum.product(e, node, '...k,nk->...n') end
 	local x, f = e:input(node, 1, 'plain')
 	local result, facts = e:output(node)
+	if product.takes_blocks(e, node, f) then return emit_blocks(e, node, x, f, result, facts) end
 	product.result(e, node, result, facts, function(y, g)
 		local d = product.prepare_decoded(e, node, f)
 		if d then

@@ -40,6 +40,44 @@ tensor.seed(15)
 it('linear: 1000 inputs', function()
 	every(nn.Sequential {nn.Linear(75, 13), nn.ReLU(), nn.Linear(13, 5, {bias=false})}, tensor.randn(1000, 75))
 end)
+-- A case of the model with weights by m:quantize, whose ranges are found for each row of x.
+local function found(m, x, spec, input)
+	local graph = graph.trace(m:quantize {mode='dynamic', weight=spec, input=input}, x:narrow(1, 1, 1))
+	return {name=('%s by %s'):format(input, spec), x=x, graph=graph, single=true}
+end
+
+local BLOCKS = {'int4:32', 'int8:32', 'uint8:16', 'uint4:8', 'uint4:32', 'int4:128', 'int3:16', 'uint5:16', 'int6:32', 'int2:32', 'mxint8',
+	'uint4:16+min', 'uint2:32+min', 'uint6:32+min', 'uint8:32+min'}
+it('linear: codes by codes with scales or minimums in blocks along k', function()
+	local m, x, cases = nn.Sequential {nn.Linear(75, 13), nn.ReLU(), nn.Linear(13, 5, {bias=false}), nn.Tanh()}, tensor.randn(60, 75), {}
+	for i, spec in ipairs(BLOCKS) do
+		cases[#cases + 1] = found(m, i % 2 == 0 and x or x:view(20, 3, 75), spec, 'int8')
+		cases[#cases + 1] = found(m, i % 2 == 1 and x or x:view(20, 3, 75), spec, 'uint8')
+	end
+	equal(cases)
+end)
+it('linear: codes with a known scale by blocks, codes or floats as results', function()
+	local x, b, cases = tensor.randn(30, 45), tensor.randn(11), {}
+	local ins, outs = {'uint8 scale=0.02 zero_point=120', 'int8 scale=0.03'}, {false, 'int8 scale=0.1', 'uint8 scale=0.07 zero_point=100'}
+	for i, spec in ipairs(BLOCKS) do
+		local w, input, out = tensor.randn(11, 45):quantize(spec), ins[i % 2 + 1], outs[i % 3 + 1] or nil
+		local f = function(self, a) return a:quantize(input):linear(self.w, i % 4 > 0 and self.b or nil, {out=out, act=i % 5 > 2 and 'relu' or nil}) end
+		cases[i] = {name=spec, x=x, graph=exported.of(function(self, a) return out and f(self, a):dequantize() or f(self, a) end, x, {w=w, b=b})}
+	end
+	equal(cases)
+end)
+it('linear by blocks: formats of GGUF, the largest codes', function()
+	local m, x, cases = nn.Sequential {nn.Linear(512, 13), nn.ReLU()}, tensor.randn(40, 512), {}
+	for i, spec in ipairs {'q8_0', 'q4_0', 'q4_1', 'q5_0', 'q5_1', 'q2_k', 'q3_k', 'q4_k', 'q5_k', 'q6_k'} do cases[i] = found(m, x, spec, 'uint8') end
+	local large = nn.Sequential {nn.Linear(16384, 2)}
+	tensor.nograd(function() large.linear1.weight:copy_(tensor.full {2, 16384, value=-7}) end)
+	for _, value in ipairs {-3, 3} do
+		for _, spec in ipairs {'int8:16384', 'uint8:16384', 'int4:64'} do
+			cases[#cases + 1] = found(large, tensor.full {1, 16384, value=value}, spec, value < 0 and 'int8' or 'uint8')
+		end
+	end
+	equal(cases)
+end)
 it('channels that differ in bits, as dense codes of the widest', function()
 	local m, x = nn.Sequential {nn.Linear(21, 4), nn.ReLU(), nn.Linear(4, 3)}, tensor.randn(50, 21)
 	local rules, cases = {{'linear1', {bits={8, 4, 2, 3}, axis=1}}, {'linear2', {dtype='uint4', bits={2, 4, 3}, axis=1}}}, {}
