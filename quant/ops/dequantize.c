@@ -7,18 +7,28 @@
 #include "tensor/codec.h"
 #include "tensor/kernels/kernels.h"
 
+/* Packed codes go through the same kernels as whole ones. Signs do where a scale is that of whole bytes. */
+static bool has_kernel(const struct ql_tensor *t)
+{
+	const struct ql_qparams *q = t->q;
+	int last = t->rank - 1;
+
+	if (!q->scheme->affine || !ql_dtype_is_binary(t->dtype))
+		return q->scheme->affine;
+	return q->block ? q->block_axis == last && q->block % 8 == 0 : q->axis < 0 || q->axis != last;
+}
+
 static enum ql_status dequantize(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_tensor *t = call->in[0];
-	int bits = ql_dtypes[t->dtype].bits;
 
 	if (!t->q)
 		return ql_tensor_alias(ctx, t, &call->out[0]);
 	call->path = "float32";
-	call->kernel = t->q->scheme->host                                  ? "functions"
-		       : t->q->scheme->grid                                ? ctx->kernels->simd->name
-		       : t->q->scheme->affine && (bits == 8 || bits == 16) ? ctx->kernels->dequantize->name
-									   : "ref";
+	call->kernel = t->q->scheme->host   ? "functions"
+		       : t->q->scheme->grid ? ctx->kernels->simd->name
+		       : has_kernel(t)      ? ctx->kernels->dequantize->name
+					    : "ref";
 	return ql_decode(ctx, t, &call->out[0]);
 }
 
