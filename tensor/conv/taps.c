@@ -120,9 +120,11 @@ static void panel(const struct task *t, int64_t image, int64_t at, int64_t chann
 	const float *a = s->a + (t->group * s->rows + t->row) * k + channel * s->u.taps;
 	float *c = target_of(t, image, 0) + at;
 
-	for (int64_t i = 0; i < t->rows; i += mr)
-		j->kernel->taps((int)ql_min64(mr, t->rows - i), columns, &taps, a + i * k, k, c + i * pitch, pitch,
+	for (int64_t i = 0, tiles = ql_ceil_div(t->rows, mr), n; i < t->rows; i += n, tiles--) {
+		n = ql_ceil_div(t->rows - i, tiles); /* none with few rows, which would wait for its sums */
+		j->kernel->taps((int)n, columns, &taps, a + i * k, k, c + i * pitch, pitch,
 			channel ? QL_TILE_ADD : QL_TILE_NEW);
+	}
 }
 
 /* Bias and activation */
