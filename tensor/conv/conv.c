@@ -115,6 +115,15 @@ QL_SIMD(void, add_bias, (int64_t n, float bias, const float *in, float *out), {
 		out[i] = in[i] + bias;
 })
 
+/* The same and relu: -0 and nan are unchanged, as in ops/relu.c. */
+QL_SIMD(void, add_bias_relu, (int64_t n, float bias, float *y), {
+	for (int64_t i = 0; i < n; i++) {
+		float x = y[i] + bias;
+
+		y[i] = x < 0 ? 0 : x;
+	}
+})
+
 void ql_conv_finish(const struct ql_conv_sums *s, int64_t row, float *y, int64_t n)
 {
 	const struct ql_epilogue *e = &s->e;
@@ -123,6 +132,10 @@ void ql_conv_finish(const struct ql_conv_sums *s, int64_t row, float *y, int64_t
 
 	if (!e->act && e->bias)
 		add_bias[e->variant](n, e->bias[row], y, y);
+	if (e->relu && e->bias) {
+		add_bias_relu[e->variant](n, e->bias[row], y);
+		return;
+	}
 	for (int64_t i = 0; e->act && i < n; i += 512) {
 		int64_t m = ql_min64(512, n - i);
 
