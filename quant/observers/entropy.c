@@ -24,7 +24,7 @@
 #define FIRST 128    /* bins of the shortest candidate */
 #define ROUNDED 1e-9 /* more than the rounding errors of a divergence */
 #define MOST 0.5     /* share that may be clipped: a single bin always equals itself */
-#define EMPTY 8      /* bins tested together; divides their number */
+#define EMPTY 8      /* bins counted together; divides their number */
 #define LEAST 4      /* values per level: with fewer there is no meaningful distribution, and nothing is clipped */
 
 /* Sums over the nonempty bins: most bins of a block of 32 values are empty, and adding 0 changes no bit. */
@@ -33,6 +33,7 @@ struct sums {
 	double *weight, *log; /* sums over the first nonempty bins */
 	int32_t *at;          /* those bins */
 	int32_t *held;        /* bins + 1: number of nonempty bins among the first ones */
+	int32_t *group;       /* bins / EMPTY + 1 */
 	int n_held;
 };
 
@@ -41,33 +42,47 @@ static double xlogx(double x)
 	return x > 0 ? x * log(x) : 0;
 }
 
-static bool is_empty(const double h[EMPTY])
+/* Counts and lists the nonempty bins. No branch depends on the bins, because none of them could be predicted: a group of
+ * bins is counted as a whole, and gone through again if its number is listed, which it stays if it holds something. */
+static void list_held(struct sums *s, int bins)
 {
-	return ((h[0] + h[1]) + (h[2] + h[3])) + ((h[4] + h[5]) + (h[6] + h[7])) == 0;
+	int32_t *group = s->group, groups = 0, n = 0;
+
+	s->held[0] = 0;
+	for (int32_t i = 0; i < bins; i += EMPTY) {
+		int32_t here = 0;
+
+		for (int k = 0; k < EMPTY; k++)
+			here += s->h[i + k] > 0;
+		for (int k = 1; k <= EMPTY; k++)
+			s->held[i + k] = n + here;
+		group[groups] = i;
+		groups += here > 0;
+		n += here;
+	}
+	s->n_held = n;
+	for (int32_t g = 0; g < groups; g++) {
+		int32_t i = group[g];
+
+		n = s->held[i];
+		for (int k = 0; k < EMPTY; k++) {
+			s->at[n] = i + k;
+			n += s->h[i + k] > 0;
+			s->held[i + k + 1] = n;
+		}
+	}
 }
 
 static void run_sums(struct sums *s, int bins)
 {
-	int n = 0;
-
+	list_held(s, bins);
 	s->weight[0] = s->log[0] = 0;
-	s->held[0] = 0;
-	for (int i = 0; i < bins; i++) {
-		if (i % EMPTY == 0 && is_empty(s->h + i)) {
-			for (int k = 1; k <= EMPTY; k++)
-				s->held[i + k] = n;
-			i += EMPTY - 1;
-			continue;
-		}
-		if (s->h[i] > 0) {
-			s->at[n] = i;
-			s->weight[n + 1] = s->weight[n] + s->h[i];
-			s->log[n + 1] = s->log[n] + xlogx(s->h[i]);
-			n++;
-		}
-		s->held[i + 1] = n;
+	for (int n = 0; n < s->n_held; n++) {
+		double h = s->h[s->at[n]];
+
+		s->weight[n + 1] = s->weight[n] + h;
+		s->log[n + 1] = s->log[n] + xlogx(h);
 	}
-	s->n_held = n;
 }
 
 static double weight_before(const struct sums *s, int i)
@@ -95,10 +110,9 @@ static double least(const struct sums *s, int i, int shift)
 
 	if (tail > MOST * all)
 		return INFINITY;
-	if (tail == 0 || weight <= 0)
+	if (tail == 0 || weight <= 0 || last <= 0)
 		return -INFINITY;
-	return (s->log[end] - s->log[first] - xlogx(last) + xlogx(last + tail) -
-		       (weight + tail) * log(weight / (end - first))) /
+	return (s->log[end - 1] - s->log[first] + xlogx(last + tail) - (weight + tail) * log(weight / (end - first))) /
 		       all +
 	       log(kept / all);
 }
@@ -137,7 +151,7 @@ static void range(const struct ql_view *v, double *lo, double *hi)
 	int bins = v->rule->bins, shift = levels_of(v);
 	double *weight = v->room + bins, *log_sum = weight + bins + 1;
 	int32_t *at = (int32_t *)(void *)(log_sum + bins + 1);
-	struct sums s = {v->room, weight, log_sum, at, at + bins, 0};
+	struct sums s = {v->room, weight, log_sum, at, at + bins, at + 2 * bins + 1, 0};
 
 	*lo = v->cells.min;
 	*hi = v->cells.max;

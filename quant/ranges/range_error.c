@@ -138,11 +138,32 @@ static int32_t rank_of(const struct ql_ruler *r, int32_t slot)
 	return slot < r->cells ? slot : r->cells - 1 - slot;
 }
 
-/* Shell sort: few numbers, no function calls. */
+#define FEW 64
+
+/* Sorts by counting what is smaller: for a block of 32 values faster than any sort with branches. */
+static void sort_few(int32_t *x, int n)
+{
+	int32_t from[FEW];
+
+	memcpy(from, x, (size_t)n * sizeof(*x));
+	for (int i = 0; i < n; i++) {
+		int32_t at = 0;
+
+		for (int k = 0; k < n; k++)
+			at += (from[k] < from[i]) | ((from[k] == from[i]) & (k < i));
+		x[at] = from[i];
+	}
+}
+
+/* Shell sort: no function calls. */
 static void sort(int32_t *x, int n)
 {
 	static const int gaps[] = {132, 57, 23, 10, 4, 1};
 
+	if (n <= FEW) {
+		sort_few(x, n);
+		return;
+	}
 	for (size_t g = 0; g < sizeof(gaps) / sizeof(*gaps); g++)
 		for (int i = gaps[g]; i < n; i++) {
 			int32_t v = x[i];
