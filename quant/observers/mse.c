@@ -74,6 +74,22 @@ static void around(struct search *s, double step, int steps, bool move_lo, bool 
 		try_range(s, move_lo ? lo * (1 + k * step) : lo, move_hi ? hi * (1 + k * step) : hi);
 }
 
+/* Tries the ends in turn, twice, unless that would repeat what has been tried from the same range. */
+static void each_end(struct search *s)
+{
+	double lo[2] = {NAN, NAN}, hi[2] = {NAN, NAN};
+
+	for (int i = 0; i < 4; i++) {
+		int end = i % 2;
+
+		if (lo[end] == s->lo && hi[end] == s->hi)
+			continue;
+		lo[end] = s->lo;
+		hi[end] = s->hi;
+		around(s, 0.02, 24, end == 0, end == 1);
+	}
+}
+
 static void range(const struct ql_view *v, double *lo, double *hi)
 {
 	struct search s = {.v = v, .error = -1};
@@ -89,10 +105,7 @@ static void range(const struct ql_view *v, double *lo, double *hi)
 	coarse(&s);
 	around(&s, 0.0025, 12, true, true);
 	if (!v->rule->is_symmetric && both)
-		for (int pass = 0; pass < 2; pass++) {
-			around(&s, 0.02, 24, true, false);
-			around(&s, 0.02, 24, false, true);
-		}
+		each_end(&s);
 	around(&s, 0.0004, 6, true, true);
 	*lo = s.lo;
 	*hi = s.hi;
