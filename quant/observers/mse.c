@@ -15,6 +15,7 @@ extern const struct ql_observer_kind ql_observer_minmax, ql_observer_percentile,
 struct search {
 	const struct ql_view *v;
 	double lo, hi, error;
+	double last_lo, last_hi; /* the range that was tried last: ends beyond the values give the same one again */
 };
 
 static void try_range(struct search *s, double lo, double hi)
@@ -26,6 +27,10 @@ static void try_range(struct search *s, double lo, double hi)
 	hi = fmin(hi, c->max);
 	if (hi < lo || (hi == 0 && lo == 0) || (s->error >= 0 && lo == s->lo && hi == s->hi))
 		return; /* the best one again: about half of the candidates where its ends are those of the values */
+	if (lo == s->last_lo && hi == s->last_hi)
+		return;
+	s->last_lo = lo;
+	s->last_hi = hi;
 	error = ql_range_error_of(c, s->v->rule, lo, hi);
 	if (error < s->error || s->error < 0) {
 		s->lo = lo;
@@ -92,7 +97,7 @@ static void each_end(struct search *s)
 
 static void range(const struct ql_view *v, double *lo, double *hi)
 {
-	struct search s = {.v = v, .error = -1};
+	struct search s = {.v = v, .error = -1, .last_lo = NAN};
 	bool both = v->cells.min < 0 && v->cells.max > 0;
 
 	*lo = v->cells.min;
