@@ -204,14 +204,6 @@ template <int KIND, bool PACKED> QL_KERNEL(QL_ENCODE_THREADS) encode_table(ql_en
 
 /* ---- the call ---- */
 
-/* Elements from row to row: rows begin at whole bytes. */
-static inline int64_t ql_packed_pitch(int element, int64_t length)
-{
-	int bits = ql_element_get(element).bits, last = (bits % 2 ? 8 : bits % 4 ? 4 : 2) - 1;
-
-	return (length + last) & ~(int64_t)last;
-}
-
 /* Bytes of a row of a tensor of packed elements. */
 static inline int64_t ql_packed_bytes(const struct ql_gpu_tensor *t)
 {

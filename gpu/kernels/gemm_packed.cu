@@ -20,6 +20,17 @@ static bool is_packed(const struct ql_gpu_tensor *t)
 	return t->codes && e.bits < 8 && (e.kind == QL_E_INT || e.kind == QL_E_UINT);
 }
 
+/* Whether t is a matrix without gaps. */
+static bool rows_follow(const struct ql_gpu_tensor *t)
+{
+	int element = ql_element_of(t->dtype);
+
+	if (ql_element_get(element).bits >= 8)
+		return ql_dense(t);
+	return t->rank == 2 && (t->shape[1] == 1 || t->stride[1] == 1) &&
+	       (t->shape[0] == 1 || t->stride[0] == ql_packed_pitch(element, t->shape[1]));
+}
+
 static bool unpack(const struct ql_gpu_place *place, const struct ql_gpu_call *call, unpacked *u, struct ql_gpu_plan *p)
 {
 	*u = {};
@@ -30,6 +41,8 @@ static bool unpack(const struct ql_gpu_place *place, const struct ql_gpu_call *c
 	u->call.in = u->in;
 	for (int i = 0; i < call->n_in && i < 3; i++)
 		u->in[i] = call->in[i];
+	if ((call->in[1].codes->block || call->in[1].codes->shift) && !rows_follow(&call->in[1]))
+		return ql_refuse(p, "codes in blocks that are not contiguous"); /* as gemm_blocks */
 	for (int i = 0; i < 2; i++) /* before memory is written: whether it will do */
 		u->in[i] = ql_bytes_of(&call->in[i]);
 	if (!ql_part_plan(&u->call, &u->plan))

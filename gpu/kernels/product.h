@@ -314,24 +314,28 @@ QL_NUMBER float ql_bias_at(const ql_code_product &x, int64_t j)
 	return x.bias ? ql_load_float(x.bias_type, x.bias, j) : 0;
 }
 
+/* Writes result `at`, floats or codes divided by their scale, from a sum in real numbers. */
+QL_NUMBER void ql_product_give(const ql_code_product &x, int64_t at, float y, float bias)
+{
+	if (x.bias)
+		y += bias;
+	y = ql_activate(x.act, y);
+	if (!x.codes && x.to == QL_E_float32)
+		static_cast<float *>(x.out)[at] = y;
+	else if (!x.codes)
+		ql_store_f32(x.to, x.out, at, y);
+	else
+		ql_store_divided(x, at, y);
+}
+
 /* Writes result `at` from the sum of products of codes less their zero points. */
 QL_NUMBER void ql_product_finish(
 	const ql_code_product &x, int64_t at, const ql_code_line &a, const ql_code_line &b, float bias, int64_t exact)
 {
 	bool none = false;
-	float y;
 
 	if (!x.codes || x.divided) {
-		y = (float)exact * (a.scale * b.scale);
-		if (x.bias)
-			y += bias;
-		y = ql_activate(x.act, y);
-		if (!x.codes && x.to == QL_E_float32)
-			static_cast<float *>(x.out)[at] = y;
-		else if (!x.codes)
-			ql_store_f32(x.to, x.out, at, y);
-		else
-			ql_store_divided(x, at, y);
+		ql_product_give(x, at, (float)exact * (a.scale * b.scale), bias);
 		return;
 	}
 	if (x.bias)

@@ -39,6 +39,14 @@ static inline bool ql_dense(const struct ql_gpu_tensor *t)
 	return true;
 }
 
+/* Packed elements from row to row: rows begin at whole bytes. */
+static inline int64_t ql_packed_pitch(int element, int64_t length)
+{
+	int bits = ql_element_get(element).bits, last = (bits % 2 ? 8 : bits % 4 ? 4 : 2) - 1;
+
+	return (length + last) & ~(int64_t)last;
+}
+
 /* Drops axes of size 1 and joins axes that follow each other in all operands; at least one axis is left. */
 static inline void ql_strided_join(struct ql_strided *s)
 {

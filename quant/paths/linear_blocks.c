@@ -49,6 +49,22 @@ static enum ql_status read_x(struct ql_ctx *ctx, const struct ql_tensor *x, stru
 	return ql_qparams_scales(ctx, x->q->scale, scale);
 }
 
+/* Why w has no strips: zero points that were written into its params may be anything. */
+static enum ql_status fail_strips(struct ql_ctx *ctx, const struct ql_tensor *w)
+{
+	const struct ql_tensor *zero = w->q->zero_point;
+	int64_t n = zero ? ql_tensor_nelem(zero) : 0;
+	int32_t lo = w->q->codes.lo, hi = w->q->codes.hi, *z = ql_scratch_array(ctx, n, sizeof(*z));
+
+	if (z && n)
+		ql_qparams_zeros(zero, z);
+	for (int64_t i = 0; z && i < n; i++)
+		if (z[i] < lo || z[i] > hi)
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "linear: zero points of w: wanted %d to %d, got %d",
+				(int)lo, (int)hi, (int)z[i]);
+	return ql_fail(ctx, QL_ERR_MEMORY, "linear: out of memory for the codes of w in strips");
+}
+
 static enum ql_status compute(struct ql_ctx *ctx, struct ql_call *call, struct ql_tensor *x)
 {
 	struct ql_strips strips;
@@ -61,7 +77,7 @@ static enum ql_status compute(struct ql_ctx *ctx, struct ql_call *call, struct q
 	if (!status)
 		status = ql_strips_keep(ctx, call->in[1], true, &strips);
 	if (!status && !strips.codes)
-		status = ql_fail(ctx, QL_ERR_MEMORY, "linear: out of memory for the codes of w in strips");
+		status = fail_strips(ctx, call->in[1]);
 	if (!status)
 		status = ql_gemm_blocks(ctx, &p);
 	ql_tensor_release(ctx, bias);
