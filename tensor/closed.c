@@ -9,7 +9,7 @@ bool ql_can_close(const struct ql_tensor *t)
 {
 	int64_t n = 1;
 
-	if (t->storage->closed || t->storage->device != &ql_device_cpu || t->offset || !ql_tensor_is_contiguous(t))
+	if (!ql_storage_can_close(t->storage) || t->offset || !ql_tensor_is_contiguous(t))
 		return false;
 	for (int d = 0; d < t->rank; d++)
 		n *= d == t->rank - 1 ? ql_dtype_pitch(t->dtype, t->shape[d]) : t->shape[d];
@@ -33,8 +33,7 @@ enum ql_status ql_closed_open(struct ql_ctx *ctx, struct ql_storage *s)
 	void *dense;
 
 	if (!c || c->opened) {
-		if (c)
-			c->opened++;
+		*(c ? &c->opened : &s->pins) += 1;
 		return QL_OK;
 	}
 	dense = ql_dtype_is_packed(c->dtype) ? ql_alloc_zeroed(ctx, c->dense) : ql_alloc(ctx, c->dense);
@@ -48,6 +47,7 @@ enum ql_status ql_closed_open(struct ql_ctx *ctx, struct ql_storage *s)
 	s->data = dense;
 	if (c->kind->once) {
 		make_dense(ctx, s);
+		s->pins++;
 		return QL_OK;
 	}
 	c->opened = 1;
@@ -60,7 +60,11 @@ void ql_closed_close(struct ql_ctx *ctx, struct ql_storage *s)
 	struct ql_closed *c = s->closed;
 	bool written, before = ctx->finishing;
 
-	if (!c || c->kind->once || --c->opened > 0) /* once: it was left as it is */
+	if (!c) {
+		s->pins -= s->pins > 0; /* an operand with its channels last was left as it was, and opened by a path */
+		return;
+	}
+	if (c->kind->once || --c->opened > 0) /* once: it was left as it is */
 		return;
 	written = s->version != c->version;
 	if (written && !c->kind->pack) {

@@ -4,8 +4,8 @@
  *
  * Tensors over such a storage have the dtype, strides and offset that they would have over dense codes of that dtype, so
  * views work unchanged. `data` of the storage is NULL: code that reads or writes dense codes calls ql_closed_open before
- * and ql_closed_close afterwards. ql_op_apply does this for the operands of every op without the flag QL_CLOSED. Both do
- * nothing for other storages.
+ * and ql_closed_close afterwards. ql_op_apply does this for the operands of every op without the flag QL_CLOSED. Of
+ * other storages both count who holds the codes by their address.
  */
 #ifndef QUOLL_TENSOR_CLOSED_H
 #define QUOLL_TENSOR_CLOSED_H
@@ -42,7 +42,13 @@ static inline bool ql_is_closed(const struct ql_tensor *t)
 	return t->storage->closed && !t->storage->data;
 }
 
-/* True if t covers a whole storage of dense codes in the host's memory, so that they may be stored in another layout. */
+/* True if the codes of s may be stored in another layout: dense ones in the host's memory that nobody holds by their address. */
+static inline bool ql_storage_can_close(const struct ql_storage *s)
+{
+	return !s->closed && !s->pins && s->device == &ql_device_cpu;
+}
+
+/* True if t covers such a storage, with the last axis contiguous. */
 bool ql_can_close(const struct ql_tensor *t);
 /* Replaces the codes of such a storage by c, which it then owns. */
 void ql_storage_close(struct ql_ctx *ctx, struct ql_storage *s, struct ql_closed *c);
@@ -52,7 +58,7 @@ enum ql_status ql_tensor_closed(struct ql_ctx *ctx, unsigned dtype, int rank, co
 	struct ql_tensor **out);
 
 /* Sets s->data to the dense codes until ql_closed_close, which packs them again if they were written to (s->version has
- * changed). Calls may be nested. */
+ * changed). Calls may be nested. Until then no storage that is dense is closed either: addresses of its codes stay valid. */
 enum ql_status ql_closed_open(struct ql_ctx *ctx, struct ql_storage *s);
 void ql_closed_close(struct ql_ctx *ctx, struct ql_storage *s);
 

@@ -244,8 +244,11 @@ static enum ql_status dense_codes(struct ql_ctx *ctx, const struct ql_tensor *t,
 {
 	enum ql_status status = QL_OK;
 
-	if (ql_is_closed(t) && t->storage->closed->kind->once)
+	if (ql_is_closed(t) && t->storage->closed->kind->once) {
 		status = ql_closed_open(ctx, t->storage);
+		if (!status)
+			ql_closed_close(ctx, t->storage); /* stays dense */
+	}
 	if (!status && (!ql_tensor_is_contiguous(t) || (ql_is_closed(t) && !ql_ragged_of(t->storage))))
 		status = ql_tensor_cast(ctx, t, t->dtype, dense);
 	return status;

@@ -40,6 +40,7 @@ static enum ql_status mirror_of(struct ql_ctx *ctx, struct ql_storage *s, struct
 	}
 	if (!r->mirror)
 		return QL_ERR_MEMORY;
+	r->mirror->pins = 1; /* its bytes are copied from and to the device */
 	*out = r->mirror;
 	if (r->mirrored == s->version)
 		return QL_OK;

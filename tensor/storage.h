@@ -21,6 +21,7 @@ struct ql_remote {
 
 struct ql_storage {
 	int refs;
+	int pins; /* holders of `data`: dense codes stay where they are (closed.h) */
 	size_t bytes;
 	uint64_t version;
 	void *data;               /* NULL if the storage is remote or closed */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Operands of an integer product: codes for the kernels, scales and zero points as arrays.
  *
- * A matrix b that is multiplied by few rows is read in place if possible. Otherwise (its codes are packed or closed, or its
- * summed axis is not contiguous) its panels are cached with its storage (tensor/storage.h) from the second product
- * on, until it is written to. With many rows packing is a small part of the time. Panels beside int8 codes would be a second copy
- * of a weight.
+ * From the second product with it on, the panels of a matrix b replace its codes (tensor/gemm/i8_stored.c) where they need about as
+ * many bytes, until it is written to. Whoever else needs the codes unpacks them each time.
+ *
+ * Another b that is multiplied by few rows is read in place if possible. Otherwise (its codes are packed, or its summed axis is not
+ * contiguous) its panels are cached with its storage (tensor/storage.h) from the second product on. With many rows packing is a
+ * small part of the time. Panels beside int8 codes would be a second copy of a weight.
  */
 #include "quant/integer/product.h"
 
@@ -122,7 +124,8 @@ static struct ql_matrix_int matrix_of(const struct ql_tensor *b, const void *dat
 	return (struct ql_matrix_int){.data = data, .dtype = b->dtype, .row = b->stride[0], .column = b->stride[1]};
 }
 
-static const char of_sums = 's'; /* sums do not depend on the kernel */
+static const char of_sums = 's';  /* sums do not depend on the kernel */
+static const char of_codes = 'c'; /* counts products */
 
 /* Returns the cache slot for data derived from b; `maker` identifies the kind of data. */
 static struct ql_derived *place_of(struct ql_ctx *ctx, struct ql_tensor *b, const void *maker)
@@ -157,9 +160,30 @@ static enum ql_status panels_of_b(struct ql_ctx *ctx, struct ql_tensor *b, struc
 	return ql_gemm_i8_keep_sums(ctx, p->plan.n, p->plan.k, &matrix, place_of(ctx, b, &of_sums), &p->b.sums);
 }
 
-static enum ql_status codes_of_b(struct ql_ctx *ctx, struct ql_tensor *b, struct ql_product *p)
+/* Only the outermost op may move the codes of its operand, and not those of `a`, which are at hand. */
+static bool may_store(struct ql_ctx *ctx, const struct ql_tensor *a, struct ql_tensor *b)
 {
-	if (!p->wide && b->rank == 2 && p->plan.batches == 1 && p->plan.m <= FEW_ROWS)
+	struct ql_derived *place;
+
+	if (ctx->depth != 1 || a->storage == b->storage || !ql_gemm_i8_can_store(ctx, b))
+		return false;
+	place = place_of(ctx, b, &of_codes);
+	return place && place->asked;
+}
+
+static enum ql_status codes_of_b(
+	struct ql_ctx *ctx, const struct ql_tensor *a, struct ql_tensor *b, struct ql_product *p)
+{
+	enum ql_status status;
+	bool stored;
+
+	if (p->wide || b->rank != 2)
+		return codes_of(ctx, b, &p->b.codes);
+	status = may_store(ctx, a, b) ? ql_gemm_i8_store(ctx, b) : QL_OK;
+	stored = ql_gemm_i8_stored(ctx, b, &p->b.panels);
+	if (status || p->b.panels.kernel)
+		return status;
+	if (p->plan.batches == 1 && p->plan.m <= FEW_ROWS && !stored)
 		return panels_of_b(ctx, b, p);
 	return codes_of(ctx, b, &p->b.codes);
 }
@@ -175,7 +199,7 @@ enum ql_status ql_product_start(
 	if (!status)
 		status = p->bits ? bits_of(ctx, a, false, &p->a.codes) : codes_of(ctx, a, &p->a.codes);
 	if (!status)
-		status = p->bits ? bits_of(ctx, b, true, &p->b.codes) : codes_of_b(ctx, b, p);
+		status = p->bits ? bits_of(ctx, b, true, &p->b.codes) : codes_of_b(ctx, a, b, p);
 	if (!status && !p->bits) /* unpacked codes have other strides; bits are (…, n, k) */
 		status = ql_matmul_plan(ctx, op, p->a.codes, p->b.codes ? p->b.codes : b, &p->plan);
 	if (!status)

@@ -30,8 +30,8 @@ struct ql_matrix_int {
 struct ql_gemm_i8_panels {
 	const struct ql_gemm_i8 *kernel;
 	const uint8_t *data;
-	const int32_t *sum; /* (n), mod 2^32 */
-	const int64_t *sum_wide;
+	const int32_t *sum;      /* (n), mod 2^32 */
+	const int64_t *sum_wide; /* NULL: they are summed for the products that need them */
 };
 
 /* Bytes that ql_gemm_i8_pack needs; 0 if they overflow 64 bits. */
@@ -39,8 +39,21 @@ uint64_t ql_gemm_i8_panel_bytes(const struct ql_gemm_i8 *kernel, int64_t n, int6
 /* Packs b into `memory` (64-byte aligned); *out points into it. */
 enum ql_status ql_gemm_i8_pack(struct ql_ctx *ctx, int64_t n, int64_t k, const struct ql_matrix_int *b, void *memory,
 	struct ql_gemm_i8_panels *out);
+/* The same, the parts where they are given (panels: 64-byte aligned); sum_wide may be NULL. */
+enum ql_status ql_gemm_i8_pack_to(struct ql_ctx *ctx, int64_t n, int64_t k, const struct ql_matrix_int *b,
+	uint8_t *panels, int32_t *sum, int64_t *sum_wide);
 
-/* The same, cached with the storage of b (tensor/storage.h) in the slot `place`, whose maker is the kernel; NULL:
+/* Panels that a storage holds in the place of the codes of B (k, n), or of its transpose (tensor/closed.h). */
+struct ql_tensor;
+/* True if they can take the place of all codes of b's storage and need about as many bytes. */
+bool ql_gemm_i8_can_store(const struct ql_ctx *ctx, const struct ql_tensor *b);
+/* Puts them there. Without memory for them nothing changes. */
+enum ql_status ql_gemm_i8_store(struct ql_ctx *ctx, const struct ql_tensor *b);
+/* Whether b's storage holds panels. Those of the columns of b, which may be some of them; out->kernel is NULL if b is another
+ * part, or the kernel has other tiles. */
+bool ql_gemm_i8_stored(const struct ql_ctx *ctx, const struct ql_tensor *b, struct ql_gemm_i8_panels *out);
+
+/* As ql_gemm_i8_pack, cached with the storage of b (tensor/storage.h) in the slot `place`, whose maker is the kernel; NULL:
  * not cached. out->kernel is NULL when nothing is cached: at the first request, or when out of memory. With b NULL
  * it only looks the cache up. */
 struct ql_derived;

@@ -317,6 +317,19 @@ static enum ql_status take_slots(struct ql_ctx *ctx, struct job *j)
 	return j->slots ? QL_OK : QL_ERR_MEMORY;
 }
 
+/* The sums of the columns of panels that were packed with 32 bits of them. */
+static enum ql_status sum_panels(struct ql_ctx *ctx, struct job *j)
+{
+	int64_t nr = j->kernel->nr, *sums = ql_gemm_take(ctx, j->panels, ql_size_array(nr, sizeof(*sums)));
+	enum ql_status status = sums ? take_ones(ctx, j) : QL_ERR_MEMORY;
+
+	for (int64_t p = 0; p < j->panels && !status; p++)
+		wide_sums(j, j->ones, 0, 1, panel_columns(j, p), (const int8_t *)j->packed + p * panel_bytes(j),
+			sums + p * nr);
+	j->column_wide = sums;
+	return status;
+}
+
 static enum ql_status take_memory(struct ql_ctx *ctx, struct job *j, bool narrow)
 {
 	const struct ql_gemm_i8_panels *given = j->b.from->panels;
@@ -326,6 +339,7 @@ static enum ql_status take_memory(struct ql_ctx *ctx, struct job *j, bool narrow
 		j->packed = given->data;
 		j->finish.column_sum = narrow ? given->sum : NULL;
 		j->column_wide = narrow ? NULL : given->sum_wide;
+		status = narrow || given->sum_wide ? QL_OK : sum_panels(ctx, j);
 	} else {
 		status = take_panels(ctx, j, narrow);
 	}
@@ -416,29 +430,39 @@ uint64_t ql_gemm_i8_panel_bytes(const struct ql_gemm_i8 *kernel, int64_t n, int6
 	return lay_out(kernel, n, k, part, &bytes) ? bytes : 0;
 }
 
-enum ql_status ql_gemm_i8_pack(struct ql_ctx *ctx, int64_t n, int64_t k, const struct ql_matrix_int *b, void *memory,
-	struct ql_gemm_i8_panels *out)
+enum ql_status ql_gemm_i8_pack_to(struct ql_ctx *ctx, int64_t n, int64_t k, const struct ql_matrix_int *b,
+	uint8_t *panels, int32_t *sum, int64_t *sum_wide)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	struct job j = {.kernel = ctx->kernels->gemm_i8,
 		.pack = ctx->kernels->pack_i8,
 		.n = n,
 		.k = k,
-		.k4 = ql_ceil_div(k, 4)};
-	uint64_t part[3], bytes;
+		.k4 = ql_ceil_div(k, 4),
+		.sum = sum,
+		.sum_wide = sum_wide,
+		.packed = panels,
+		.packing = panels};
 	enum ql_status status;
 
-	if (!lay_out(j.kernel, n, k, part, &bytes))
-		return too_large(ctx, k);
 	j.b = (struct ql_gemm_operand){.from = b, .flip = b->dtype == QL_uint8 ? 128 : 0};
-	j.packed = j.packing = memory;
-	j.sum_wide = (int64_t *)(void *)((char *)memory + part[1]);
-	j.sum = (int32_t *)(void *)((char *)memory + part[2]);
 	j.panels = ql_ceil_div(n, j.kernel->nr);
-	*out = (struct ql_gemm_i8_panels){j.kernel, j.packed, j.sum, j.sum_wide};
 	status = take_ones(ctx, &j);
 	if (!status)
 		status = ql_parallel_for(ctx, ql_ceil_div(j.panels, GROUP), 1, ql_gemm_pack_ns(n, k), pack_body, &j);
 	ql_scratch_release(ctx, mark);
 	return status;
+}
+
+enum ql_status ql_gemm_i8_pack(struct ql_ctx *ctx, int64_t n, int64_t k, const struct ql_matrix_int *b, void *memory,
+	struct ql_gemm_i8_panels *out)
+{
+	uint64_t part[3], bytes;
+
+	if (!lay_out(ctx->kernels->gemm_i8, n, k, part, &bytes))
+		return too_large(ctx, k);
+	*out = (struct ql_gemm_i8_panels){
+		ctx->kernels->gemm_i8, memory, (void *)((char *)memory + part[2]), (void *)((char *)memory + part[1])};
+	return ql_gemm_i8_pack_to(
+		ctx, n, k, b, memory, (int32_t *)(uintptr_t)out->sum, (int64_t *)(uintptr_t)out->sum_wide);
 }
