@@ -317,13 +317,13 @@ static enum ql_status take_slots(struct ql_ctx *ctx, struct job *j)
 	return j->slots ? QL_OK : QL_ERR_MEMORY;
 }
 
-/* The sums of the columns of panels that were packed with 32 bits of them. */
+/* The sums of the columns of panels that were packed with 32 bits of them; not set if they are not used. */
 static enum ql_status sum_panels(struct ql_ctx *ctx, struct job *j)
 {
 	int64_t nr = j->kernel->nr, *sums = ql_gemm_take(ctx, j->panels, ql_size_array(nr, sizeof(*sums)));
 	enum ql_status status = sums ? take_ones(ctx, j) : QL_ERR_MEMORY;
 
-	for (int64_t p = 0; p < j->panels && !status; p++)
+	for (int64_t p = 0; p < j->panels && j->a.zero && !status; p++)
 		wide_sums(j, j->ones, 0, 1, panel_columns(j, p), (const int8_t *)j->packed + p * panel_bytes(j),
 			sums + p * nr);
 	j->column_wide = sums;

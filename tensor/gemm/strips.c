@@ -11,7 +11,7 @@
 #include "tensor/codes.h"
 #include "tensor/grid.h"
 #include "tensor/parallel.h"
-#include "tensor/closed.h"
+#include "tensor/ragged.h"
 #include "tensor/scratch.h"
 #include "tensor/storage.h"
 
@@ -141,7 +141,8 @@ static bool form_of(const struct ql_tensor *t, struct ql_strips *s)
 
 	*s = (struct ql_strips){.n = t->shape[0], .k = t->shape[1]};
 	if (s->n == 0 || s->k == 0 || !codes || q->bits || is_deep(q->scale) || is_deep(q->shift) ||
-		!ql_tensor_is_contiguous(t) || ql_is_closed(t) || (q->block ? !blocks || q->block % 8 : q->axis > 0))
+		!ql_tensor_is_contiguous(t) || ql_ragged_of(t->storage) ||
+		(q->block ? !blocks || q->block % 8 : q->axis > 0))
 		return false;
 	s->form.bits = strip_bits(t->dtype);
 	s->form.block = blocks && q->block < s->k ? q->block : ql_ceil_div(s->k, 8) * 8;
@@ -245,6 +246,20 @@ static void pack_body(void *arg, int64_t begin, int64_t end)
 			(int)ql_min64(QL_STRIP, p->s->n - i * QL_STRIP), p->s->k, p->s->codes + i * p->s->bytes);
 }
 
+static enum ql_status pack_all(struct ql_ctx *ctx, struct ql_storage *codes, struct packing *p)
+{
+	double numbers = (double)(p->s->n * p->s->k);
+	enum ql_status status =
+		ql_closed_open(ctx, codes); /* products of integers may have put panels in their place */
+
+	if (status)
+		return status;
+	p->rows = codes->data;
+	status = ql_parallel_for(ctx, ql_ceil_div(p->s->n, QL_STRIP), 1, (int64_t)(PACK_NS * numbers), pack_body, p);
+	ql_closed_close(ctx, codes);
+	return status;
+}
+
 /* Gives one block with all parts, or NULL in *block when out of memory. */
 static void take_block(struct ql_ctx *ctx, struct ql_strips *s, bool shift, bool zeros, char **block)
 {
@@ -311,11 +326,7 @@ static void place_values(const struct ql_qparams *q, struct kept *kept)
 
 static enum ql_status make(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_strips *s, struct ql_derived *place)
 {
-	struct packing p = {.s = s,
-		.dtype = t->dtype,
-		.rows = t->storage->data,
-		.at = t->offset,
-		.pitch = ql_dtype_pitch(t->dtype, t->shape[1])};
+	struct packing p = {.s = s, .dtype = t->dtype, .at = t->offset, .pitch = ql_dtype_pitch(t->dtype, t->shape[1])};
 	int64_t n = ql_tensor_nelem(t->q->scale);
 	struct kept *kept;
 	struct numbers x;
@@ -330,8 +341,7 @@ static enum ql_status make(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_st
 	if (!block)
 		return QL_OK;
 	put_numbers(s, &x);
-	status = ql_parallel_for(
-		ctx, ql_ceil_div(s->n, QL_STRIP), 1, (int64_t)(PACK_NS * (double)(s->n * s->k)), pack_body, &p);
+	status = pack_all(ctx, t->storage, &p);
 	if (status) {
 		ql_free(ctx, block);
 		s->codes = NULL;

@@ -65,6 +65,17 @@ it('finds codes whose panels replaced them', function()
 	end
 end)
 
+it('has strips for floats beside panels', function()
+	local w, x = tensor.randn(256, 512):quantize 'int8/1', tensor.randn(3, 512)
+	local codes, want = x:quantize 'int8', x:linear(fresh(w))
+	local before = now()
+	for _ = 1, 3 do codes:linear(w) end
+	for _ = 1, 3 do assert(same(x:linear(w), want)) end
+	local both = now() - before
+	for _ = 1, 3 do codes:linear(w) x:linear(w) end
+	assert(both > 256 * 512 and both < 1.1 * 256 * 512 and now() - before == both)
+end)
+
 it('does not take the codes of the other operand', function()
 	local w = tensor.randn(256, 256):quantize 'int8'
 	local want = fresh(w):linear(fresh(w))
