@@ -234,7 +234,7 @@ local function decide_layer(d, node, row, weights, inputs, chosen)
 		return 'no weights'
 	end
 	if mode ~= 'weight_only' and row.form.fits then
-		local good, able = row.form.fits(node, row.weight, select(2, next(row.inputs)))
+		local good, able = row.form.fits(node, row.weight, select(2, next(row.inputs)), #weights > 0 and d.g.nodes[node.inputs[weights[1]]].value or nil)
 		if not good then
 			row.mode = nil
 			return ('%s has integer versions for %s only; weight_only decodes any'):format(node.op, able), 'always'

@@ -11,7 +11,7 @@
 --   needs    true: it is an integer op only if its operands are codes of known range and (except 'places') out= is given
 --   all      every operand is an activation;  numbers  some may be numbers, which are not changed
 --   decodes  the op itself decodes codes of weights: in mode weight_only it is not changed
---   fits(node)   false and the reason when this node has no integer version
+--   fits(node, spec of the weight, spec of the input, weight)   false and the reason when this node has no integer version
 --   attrs(node, weight)   more attributes of the integer version, or nil
 --   macs(shape)  multiplications; shape(i): sizes of operand i, shape(0): of the first result
 local _, internal = ...

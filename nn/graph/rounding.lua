@@ -21,13 +21,20 @@ end
 -- become codes (also those of convolutions below 8 bits, and binary ones) are divided by the scale under every rule.
 local SUMS = {linear = true, matmul = true, conv2d = true, add = true, sub = true, mul = true, cat = true, stack = true, avgpool2d = true}
 
-local function is_integer(node)
+-- Whether a constant weight has scales in blocks or minimums: its sums are floats before they become codes.
+local function in_blocks(e, node)
+	local weight = node.op == 'linear' and e.nodes[node.inputs[2]]
+	local p = weight and weight.value and weight.value:quantized() and weight.value:qparams()
+	return p and (p.block or p.minimum)
+end
+
+local function is_integer(e, node)
 	for _, ref in ipairs(node.inputs) do
 		if type(ref) ~= 'string' then return false end -- with a number the op is a table
 	end
 	local d = quant.dtype(node.attrs.out.dtype)
 	if d.kind == 'binary' or node.op == 'conv2d' and d.bits < 8 then return false end
-	return SUMS[node.op] and (not node.attrs.act or node.attrs.act == 'relu')
+	return SUMS[node.op] and (not node.attrs.act or node.attrs.act == 'relu') and not in_blocks(e, node)
 end
 
 -- The graph under the rule; g itself if nothing changes.
@@ -35,7 +42,7 @@ function rounding.apply(g, rule)
 	local e, changed = core.edit(g), false
 	for _, name in ipairs(table.move(e.order, 1, #e.order, 1, {})) do
 		local node = e.nodes[name]
-		local key = node.op == 'requantize' and 'spec' or node.attrs.out and is_integer(node) and 'out'
+		local key = node.op == 'requantize' and 'spec' or node.attrs.out and is_integer(e, node) and 'out'
 		local spec = key and node.attrs[key]
 		if spec and spec.affine and (spec.rounding or 'float') ~= rule then
 			local made = with(spec, rule)

@@ -182,11 +182,6 @@ local function decodes(layer, weight, input)
 	return not (weight.block and layer.weight:dim() > 2) and input or nil
 end
 
--- Whether the layer multiplies codes with scales in blocks along its sum (quant/paths/linear_blocks.c).
-local function sums_blocks(layer, weight)
-	return module.class_of(layer).reads_codes and weight.block and weight.block % 8 == 0 and (weight.axis or 2) == 2 and (weight.affine or weight.shift)
-end
-
 local function quantize_layer(name, layer, o, made)
 	if o.mode == 'static' or o.mode == 'auto' then check_input(name, o.asked) end
 	local mode = mode_of(name, layer, o.mode, o.asked)
@@ -194,10 +189,12 @@ local function quantize_layer(name, layer, o, made)
 	local q = {mode = mode, weight = quant.spec(o.weight)}
 	local why = ''
 	local varies = q.weight.block or q.weight.axis and q.weight.axis ~= 1
-	local decoded = decodes(layer, q.weight, mode == 'static' and calibrated(layer, inputs_of(layer)[1], o.asked) or mode == 'dynamic' and quant.spec(o.input))
+	local input = mode == 'static' and calibrated(layer, inputs_of(layer)[1], o.asked) or mode == 'dynamic' and quant.spec(o.input) or nil
+	local decoded = decodes(layer, q.weight, input)
+	local blocks = module.class_of(layer).reads_codes and rules.sums_blocks(q.weight, layer.weight:size(2), input)
 	if decoded then
 		why = ("codes of '%s' have no integer product: computed with decoded floats"):format(decoded.name)
-	elseif not (mode == 'dynamic' and sums_blocks(layer, q.weight)) and (varies or not q.weight.affine) and mode ~= 'weight_only' then
+	elseif not blocks and (varies or not q.weight.affine) and mode ~= 'weight_only' then
 		if not o.optional then
 			fail("quantize: %s: weight: wanted affine codes with one scale per output in mode '%s', got '%s'%s; use \z
 				mode='weight_only', or optional=true in a rule", name, mode, tostring(q.weight), varies and ', whose scales change along the sum' or '')
@@ -371,9 +368,9 @@ attention of nn modules run in integers if their ranges are known and their resu
 too. An op that is called by a Lua function stays float, as its row says; graph.trace(m, x):quantize can quantize it. Otherwise bits and
 coverage are those of g:quantize.
 
-dynamic: input ranges are found at each call; weights of linear layers may have scales in blocks of 8, 16, … inputs, with minimums or
-not ('int4:32', 'q4_k'), whose integer sums are scaled in float32. weight_only: integer weights, float arithmetic. auto (default): static for calibrated
-layers, else dynamic.
+dynamic: input ranges are found at each call. weight_only: integer weights, float arithmetic. auto (default): static for calibrated
+layers, else dynamic. In modes static and dynamic weights of linear layers may have scales in blocks of 8, 16, … inputs, with minimums
+or not ('int4:32', 'q4_k'): beside inputs of 8 bits the integer sums of blocks are scaled in float32.
 
 train: float weights that are quantized at each step, an integer forward pass, gradients with decoded codes, so the model can be trained.
 

@@ -1,5 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- Quantized form of linear and matmul: exact integer sums of products of codes; the result is floats or codes.
+local _, internal = ...
+local rules = internal.import 'nn/quantize/rules'
+
 local function product(n) return function(shape)
 	local a, b = shape(1), shape(2)
 	local count = 1
@@ -14,8 +17,15 @@ local function one_scale(axis) return function(_, weight, input)
 		('affine codes with one scale for each output (axis %d)'):format(axis)
 end end
 
+-- The same, or sums of blocks.
+local function linear(node, weight, input, value)
+	local good, able = one_scale(1)(node, weight, input)
+	return good or value and rules.sums_blocks(weight, value:size(2), input),
+		able .. ', or by inputs of 8 bits with scales in blocks of 8, 16, … of them or minimums,'
+end
+
 return {
-	{ops = {'linear'}, inputs = {1}, weights = {2}, gives = 'codes', fits = one_scale(1), macs = product(1)},
+	{ops = {'linear'}, inputs = {1}, weights = {2}, gives = 'codes', fits = linear, macs = product(1)},
 	-- A constant matrix is a weight, any other an activation. matmul counts the batch of the first operand.
 	{ops = {'matmul'}, inputs = {1}, weights = {2}, either = true, gives = 'codes', fits = one_scale(2), macs = product(0)},
 }

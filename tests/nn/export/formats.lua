@@ -66,6 +66,16 @@ it('linear: codes with a known scale by blocks, codes or floats as results', fun
 	end
 	equal(cases)
 end)
+it('linear: graphs that g:quantize makes have the sums of blocks', function()
+	local m, x, cases = nn.Sequential {nn.Linear(75, 13), nn.ReLU(), nn.Linear(13, 5, {bias=false})}, tensor.randn(60, 75), {}
+	for i, spec in ipairs {'int4:32', 'uint4:8', 'int8:16', 'mxint8', 'uint4:32+min', 'uint5/1+min'} do
+		for _, mode in ipairs {'static', 'dynamic'} do
+			local input = i % 2 == 0 and 'int8' or 'uint8'
+			cases[#cases + 1] = {name=('%s %s'):format(mode, spec), x=x, graph=exported.quantized(m, x, {mode=mode, weight=spec, input=input}), single=mode == 'dynamic'}
+		end
+	end
+	equal(cases)
+end)
 it('linear by blocks: formats of GGUF, the largest codes', function()
 	local m, x, cases = nn.Sequential {nn.Linear(512, 13), nn.ReLU()}, tensor.randn(40, 512), {}
 	for i, spec in ipairs {'q8_0', 'q4_0', 'q4_1', 'q5_0', 'q5_1', 'q2_k', 'q3_k', 'q4_k', 'q5_k', 'q6_k'} do cases[i] = found(m, x, spec, 'uint8') end

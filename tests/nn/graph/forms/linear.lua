@@ -42,15 +42,40 @@ it('scales that change along the sum, and codes of logarithms, are refused in m:
 	local m = nn.Sequential{nn.Linear(8, 5)}
 	m:calibrate({{x, x}}, {log=false})
 	local g = graph.trace(m, x)
-	for _, spec in ipairs {'int8/2', 'int8:4', {dtype='int8', scheme='log'}, {dtype='int4', scheme='log', axis=1}} do
+	for _, spec in ipairs {'int8/2', 'int8:4', 'nf4:8', 'int8:8:16', 'binary:8', {dtype='int8', scheme='log'}, {dtype='int4', scheme='log', axis=1}} do
 		for _, mode in ipairs {'static', 'dynamic'} do
 			local good, message = pcall(g.quantize, g, {mode=mode, weight=spec})
-			assert(not good and message:find('linear1: linear has integer versions for affine codes with one scale for each output (axis 1) only', 1, true), message)
+			assert(not good and message:find('linear1: linear has integer versions for affine codes with one scale for each output (axis 1), or by inputs of 8 bits with scales in blocks of 8, 16, … of them or minimums, only', 1, true), message)
 			good, message = pcall(m.quantize, m, {mode=mode, weight=spec})
 			assert(not good and message:find('linear1: weight: wanted affine codes with one scale per output', 1, true), message)
 		end
 		assert(g:quantize{mode='weight_only', weight=spec}:run(x):error(m:quantize{mode='weight_only', weight=spec}(x)).max == 0)
 	end
+end)
+
+it('scales in blocks of 8, 16, … inputs and minimums have integer sums beside inputs of 8 bits, as in m:quantize', function()
+	local x = tensor.randn(16, 256)
+	local m = nn.Sequential{nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 5, {bias=false})}
+	m:calibrate({{x, x}}, {log=false})
+	local g = graph.trace(m, x)
+	for i, spec in ipairs {'int4:32', 'uint4:8', 'int8:16', 'int2:40', 'mxint8', 'uint4:32+min', 'uint5/1+min', 'q8_0', 'q4_k', 'q6_k', 'tq2_0'} do
+		local input = i % 2 == 0 and 'int8' or 'uint8'
+		for _, mode in ipairs {'static', 'dynamic'} do
+			local o = {mode=mode, weight=spec, input=input}
+			local q, r = g:quantize(o)
+			local path, falls, y = paths(q, x, 'linear')
+			assert(path == 'int8' and falls == 0 and r[1].mode == mode and r[#r].mode == mode, spec)
+			assert(y:error(m:quantize(o)(x)).max == 0, spec)
+			assert(mode == 'dynamic' or q:node('linear1').dtype == input, spec)
+			assert(g:quantize{mode=mode, weight=spec, input=input, rounding='double'}:run(x):error(y).max == 0, spec)
+		end
+		local good, message = pcall(g.quantize, g, {mode='dynamic', weight=spec, input='int16'})
+		assert(not good and message:find('inputs of 8 bits with scales in blocks', 1, true), message)
+		assert(not pcall(m.quantize, m, {mode='dynamic', weight=spec, input='int16'}), spec)
+	end
+	local wide = graph.trace(nn.Sequential{nn.Linear(16392, 2)}, tensor.ones(1, 16392))
+	assert(not pcall(wide.quantize, wide, {mode='dynamic', weight='uint4/1+min'}), 'sums of more than 32 bits')
+	assert(pcall(wide.quantize, wide, {mode='dynamic', weight='uint4:16384+min'}))
 end)
 
 it('a matrix of matmul has a scale for each column by default; a rule is taken literally', function()
