@@ -19,6 +19,8 @@
 
 #include "gpu/kernels/gemm_i8_lines.h"
 
+static_assert(TILE * WORDS / 4 == THREADS / 2, "a half of the threads reads 16 codes each");
+
 struct block_product {
 	ql_code_product x;
 	int64_t block, blocks;       /* codes of a block; blocks of a line of w */
@@ -28,40 +30,113 @@ struct block_product {
 struct tiles {
 	uint32_t line[2][TILE][WORDS + 1]; /* of x and w */
 	float result[TILE][TILE];
+	int32_t sum[2][2][TILE]; /* of the codes of each line, in a block: of its pieces of 16 codes at even and odd places */
+	uint32_t row_zero[TILE]; /* of x */
+	/* of w, of a block and of the next one, which may be written while others still read */
+	float scale[2][TILE], least[2][TILE];
+	uint32_t zero[2][TILE];
 };
 
 /* The results of a thread. */
 struct totals {
 	float sum[EACH][EACH];
-	int32_t zero[EACH]; /* of its rows */
 };
 
-QL_DEVICE int64_t line_of(int64_t first, int thread, int i, int64_t lines)
-{
-	int64_t line = first + thread + i * SIDE;
+/* The lines that a thread reads: a half of the threads reads x, the other one w. Thread t of a half reads 16 codes of line t / 2. */
+struct reader {
+	ql_code_matrix l;
+	const uint8_t *line; /* NULL: beyond the end */
+	int32_t sum; /* of the codes of the block that it has read */
+};
 
-	return line < lines ? line : lines - 1; /* of lines beyond the end nothing is stored */
+/* The zero point of codes as they are multiplied. */
+QL_DEVICE uint32_t signed_zero(const ql_code_matrix &l, int64_t at)
+{
+	return (uint32_t)ql_zero_at(l.scales, at) - (l.is_unsigned ? 128 : 0);
+}
+
+/* Of lines beyond the end nothing is stored. */
+QL_DEVICE int64_t line_of(int64_t line, int64_t lines)
+{
+	return line < lines ? line : lines - 1;
+}
+
+QL_DEVICE void read_rows(tiles &t, const block_product &p, const ql_batch &from, int64_t i0)
+{
+	int i = (int)threadIdx.x;
+
+	if (i < TILE)
+		t.row_zero[i] =
+			signed_zero(p.x.a, from.scale_a + line_of(i0 + i, p.x.m) * p.x.a.per_line);
+}
+
+QL_DEVICE void read_block(tiles &t, const block_product &p, int64_t j0, int64_t b)
+{
+	const ql_scales &w = p.x.b.scales;
+	int j = (int)threadIdx.x;
+	int64_t at;
+
+	if (j >= TILE)
+		return;
+	at = line_of(j0 + j, p.x.n) * p.per_line + b * p.per_block;
+	t.scale[b % 2][j] = ql_scale_at(w, at);
+	t.zero[b % 2][j] = signed_zero(p.x.b, at);
+	t.least[b % 2][j] = w.shift ? ql_load_float(w.shift_type, w.shift, at) : 0;
+}
+
+QL_DEVICE reader reader_of(const ql_code_product &x, const ql_batch &from, int64_t i0, int64_t j0)
+{
+	bool w = threadIdx.x >= THREADS / 2;
+	int64_t line = (w ? j0 : i0) + threadIdx.x % (THREADS / 2) / 2;
+	reader r = {};
+
+	r.l.step = w ? x.b.step : x.a.step;
+	r.l.wide = w ? x.b.wide : x.a.wide;
+	r.l.is_unsigned = w ? x.b.is_unsigned : x.a.is_unsigned;
+	if (line < (w ? x.n : x.m))
+		r.line = (w ? from.b : from.a) + line * (w ? x.b.line : x.a.line);
+	return r;
+}
+
+QL_DEVICE void read_codes(tiles &t, reader &r, int64_t k0, int64_t k)
+{
+	int thread = (int)threadIdx.x % (THREADS / 2), piece = thread % 2;
+	uint32_t *to = &t.line[threadIdx.x / (THREADS / 2)][thread / 2][piece * 4];
+
+	put_16(to, r.l, r.line, k0 + piece * 16, r.line ? k : 0);
+	for (int i = 0; i < 4; i++)
+		r.sum = ql_dp4a<false, false>(to[i], 0x01010101u, r.sum);
+}
+
+QL_DEVICE void keep_sum(tiles &t, const reader &r)
+{
+	int thread = (int)threadIdx.x % (THREADS / 2);
+
+	t.sum[threadIdx.x / (THREADS / 2)][thread % 2][thread / 2] = r.sum;
+}
+
+QL_DEVICE uint32_t line_sum(const tiles &t, int side, int line)
+{
+	return (uint32_t)t.sum[side][0][line] + (uint32_t)t.sum[side][1][line];
 }
 
 /* Adds the sums s of block b, of n codes. Without wrapping they fit 32 bits: n * 255 * 255 at most. */
-QL_DEVICE void add_block(const block_product &p, int64_t j0, int64_t b, uint32_t n, const sums &s, totals &t)
+QL_DEVICE void add_block(const tiles &t, int64_t b, uint32_t n, bool minimums, const sums &s, totals &all)
 {
-	const ql_scales &w = p.x.b.scales;
+	int row = (int)threadIdx.x / SIDE, column = (int)threadIdx.x % SIDE;
 
 	QL_UNROLL
-	for (int j = 0; j < EACH; j++) {
-		int64_t at = line_of(j0, (int)threadIdx.x % SIDE, j, p.x.n) * p.per_line + b * p.per_block;
-		uint32_t zero = (uint32_t)ql_zero_at(w, at), of_w = (uint32_t)s.b[j];
-		float scale = ql_scale_at(w, at), least = w.shift ? ql_load_float(w.shift_type, w.shift, at) : 0;
+	for (int i = 0; i < EACH; i++) {
+		uint32_t zero = t.row_zero[row + i * SIDE], a = line_sum(t, 0, row + i * SIDE) - n * zero;
 
 		QL_UNROLL
-		for (int i = 0; i < EACH; i++) {
-			uint32_t a = (uint32_t)s.a[i] - n * (uint32_t)t.zero[i];
-			uint32_t sum = (uint32_t)s.product[i][j] - (uint32_t)t.zero[i] * of_w - zero * a;
+		for (int j = 0; j < EACH; j++) {
+			int c = column + j * SIDE;
+			uint32_t sum = (uint32_t)s.product[i][j] - zero * line_sum(t, 1, c) - t.zero[b % 2][c] * a;
 
-			t.sum[i][j] += (float)(int32_t)sum * scale;
-			if (w.shift)
-				t.sum[i][j] += (float)(int32_t)a * least;
+			all.sum[i][j] += (float)(int32_t)sum * t.scale[b % 2][c];
+			if (minimums)
+				all.sum[i][j] += (float)(int32_t)a * t.least[b % 2][c];
 		}
 	}
 }
@@ -94,42 +169,42 @@ QL_DEVICE void store(
 	}
 }
 
-template <bool A, bool B> QL_DEVICE void tile(tiles &t, const block_product &p, int64_t number, int64_t i0, int64_t j0)
+QL_DEVICE void tile(tiles &t, const block_product &p, int64_t number, int64_t i0, int64_t j0)
 {
 	const ql_code_product &x = p.x;
 	ql_batch from = ql_batch_at(x, number);
+	reader r = reader_of(x, from, i0, j0);
 	totals sum = {};
 
-	QL_UNROLL
-	for (int i = 0; i < EACH; i++)
-		sum.zero[i] = ql_zero_at(
-			x.a.scales, from.scale_a + line_of(i0, (int)threadIdx.x / SIDE, i, x.m) * x.a.per_line);
+	read_rows(t, p, from, i0);
 	for (int64_t b = 0; b < p.blocks; b++) {
 		int64_t first = b * p.block, last = first + p.block < x.k ? first + p.block : x.k;
 		sums s = {};
 
+		r.sum = 0;
+		read_block(t, p, j0, b);
 		for (int64_t k0 = first; k0 < last; k0 += DEEP) {
-			fetch(t.line[0], x.a, from.a, i0, x.m, k0, last + QL_BUG(blocks_end));
-			fetch(t.line[1], x.b, from.b, j0, x.n, k0, last + QL_BUG(blocks_end));
+			read_codes(t, r, k0, last + QL_BUG(blocks_end));
 			__syncthreads();
-			multiply<A, B>(t.line, true, s);
+			multiply(t.line, false, s);
+			keep_sum(t, r); /* not earlier: others may still add the block before */
 			if (!QL_BUG(blocks_barrier))
 				__syncthreads(); /* before the lines are written again */
 		}
-		add_block(p, j0, b, (uint32_t)(last - first), s, sum);
+		add_block(t, b, (uint32_t)(last - first), x.b.scales.shift != NULL, s, sum);
 	}
 	keep(t, sum);
 	__syncthreads();
 	store(t, p, number, from, i0, j0);
 }
 
-template <bool A, bool B> QL_KERNEL(THREADS, 2) gemm(block_product p)
+QL_KERNEL(THREADS, 2) gemm(block_product p)
 {
 	QL_SHARED(struct tiles, t);
 	int64_t down = (p.x.m + TILE - 1) / TILE, across = (p.x.n + TILE - 1) / TILE, all = down * across * p.x.batches;
 
 	for (int64_t i = blockIdx.x; i < all; i += gridDim.x)
-		tile<A, B>(t, p, i / (down * across), i % down * TILE, i / down % across * TILE);
+		tile(t, p, i / (down * across), i % down * TILE, i / down % across * TILE);
 }
 
 /* ---- the call ---- */
@@ -253,11 +328,11 @@ static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 	return true;
 }
 
-template <bool A, bool B> static cudaError_t launch(const struct ql_gpu_place *place, const block_product &p)
+static cudaError_t launch(const struct ql_gpu_place *place, const block_product &p)
 {
 	int64_t all = (p.x.m + TILE - 1) / TILE * ((p.x.n + TILE - 1) / TILE) * p.x.batches;
 
-	return ql_launch(gemm<A, B>, ql_blocks(all, 1), dim3(THREADS), sizeof(struct tiles), place->stream, p);
+	return ql_launch(gemm, ql_blocks(all, 1), dim3(THREADS), sizeof(struct tiles), place->stream, p);
 }
 
 static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_call *call)
@@ -276,9 +351,7 @@ static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_cal
 	error = ql_product_begin(p.x, place->stream);
 	if (error || p.x.m * p.x.n * p.x.batches == 0)
 		return error;
-	if (p.x.a.is_unsigned)
-		return p.x.b.is_unsigned ? launch<true, true>(place, p) : launch<true, false>(place, p);
-	return p.x.b.is_unsigned ? launch<false, true>(place, p) : launch<false, false>(place, p);
+	return launch(place, p);
 }
 
 extern "C" const struct ql_gpu_kernel ql_gpu_kernel_gemm_blocks;

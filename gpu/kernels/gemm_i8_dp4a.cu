@@ -23,6 +23,16 @@ struct tiles {
 
 #include "gpu/kernels/gemm_i8_lines.h"
 
+QL_DEVICE void fetch(uint32_t (*to)[WORDS + 1], const ql_code_matrix &l, const uint8_t *from, int64_t first,
+	int64_t lines, int64_t k0, int64_t k)
+{
+	for (int c = (int)threadIdx.x; c < TILE * WORDS / 4; c += THREADS) {
+		int line = c / (WORDS / 4), at = c % (WORDS / 4) * 4;
+
+		put_16(&to[line][at], l, from + (first + line) * l.line, k0 + at * 4, first + line < lines ? k : 0);
+	}
+}
+
 /* Puts the sums of this thread where all can read them. */
 QL_DEVICE void keep(tiles &t, const sums &s)
 {
@@ -40,18 +50,27 @@ QL_DEVICE void keep(tiles &t, const sums &s)
 	}
 }
 
-template <bool A, bool B>
+/* Stores result (i, j) from sums of the codes as they were multiplied, unsigned ones less 128. That they wrap does not matter. */
+QL_DEVICE void store(const ql_code_product &x, int64_t number, const ql_batch &from, int64_t i, int64_t j,
+	uint32_t product, uint32_t a, uint32_t b)
+{
+	uint32_t less_a = x.a.is_unsigned ? 128 : 0, less_b = x.b.is_unsigned ? 128 : 0, k = (uint32_t)x.k;
+
+	product += less_a * b + less_b * a + k * less_a * less_b;
+	ql_product_store(x, number, from, i, j, (int32_t)product, (int32_t)(a + k * less_a), (int32_t)(b + k * less_b));
+}
+
 QL_DEVICE void tile(tiles &t, const ql_code_product &x, int64_t number, int64_t i0, int64_t j0)
 {
 	ql_batch from = ql_batch_at(x, number);
-	bool zeros = x.a.scales.zero || x.b.scales.zero;
+	bool sums_of_lines = x.a.scales.zero || x.b.scales.zero || x.a.is_unsigned || x.b.is_unsigned;
 	sums s = {};
 
 	for (int64_t k0 = 0; k0 < x.k; k0 += DEEP) {
 		fetch(t.line[0], x.a, from.a, i0, x.m, k0, x.k);
 		fetch(t.line[1], x.b, from.b, j0, x.n, k0, x.k);
 		__syncthreads();
-		multiply<A, B>(t.line, zeros, s);
+		multiply(t.line, sums_of_lines, s);
 		if (!QL_BUG(dp4a_barrier))
 			__syncthreads(); /* before the tiles are written again */
 	}
@@ -62,9 +81,26 @@ QL_DEVICE void tile(tiles &t, const ql_code_product &x, int64_t number, int64_t 
 		int r = e / TILE, c = e % TILE;
 
 		if (i0 + r < x.m && j0 + c < x.n)
-			ql_product_store(x, number, from, i0 + r, j0 + c, t.product[r][c], t.sum[0][r], t.sum[1][c]);
+			store(x, number, from, i0 + r, j0 + c, (uint32_t)t.product[r][c], (uint32_t)t.sum[0][r],
+				(uint32_t)t.sum[1][c]);
 	}
 	__syncthreads(); /* before the next tile is fetched */
+}
+
+QL_KERNEL(THREADS, 2) gemm(ql_code_product x)
+{
+	QL_SHARED(struct tiles, t);
+	int64_t down = (x.m + TILE - 1) / TILE, across = (x.n + TILE - 1) / TILE, all = down * across * x.batches;
+
+	for (int64_t i = blockIdx.x; i < all; i += gridDim.x)
+		tile(t, x, i / (down * across), i % down * TILE, i / down % across * TILE);
+}
+
+static cudaError_t start(const struct ql_gpu_place *place, const ql_code_product &x)
+{
+	int64_t all = (x.m + TILE - 1) / TILE * ((x.n + TILE - 1) / TILE) * x.batches;
+
+	return ql_launch(gemm, ql_blocks(all, 1), dim3(THREADS), sizeof(struct tiles), place->stream, x);
 }
 
 #include "gpu/kernels/gemm_i8_run.h"

@@ -160,6 +160,29 @@ QL_DEVICE void tile(tiles &t, const ql_code_product &x, int64_t number, int64_t 
 	__syncthreads(); /* before the next tile is fetched */
 }
 
+template <bool A, bool B> QL_KERNEL(THREADS, 2) gemm(ql_code_product x)
+{
+	QL_SHARED(struct tiles, t);
+	int64_t down = (x.m + TILE - 1) / TILE, across = (x.n + TILE - 1) / TILE, all = down * across * x.batches;
+
+	for (int64_t i = blockIdx.x; i < all; i += gridDim.x)
+		tile<A, B>(t, x, i / (down * across), i % down * TILE, i / down % across * TILE);
+}
+
+template <bool A, bool B> static cudaError_t launch(const struct ql_gpu_place *place, const ql_code_product &x)
+{
+	int64_t all = (x.m + TILE - 1) / TILE * ((x.n + TILE - 1) / TILE) * x.batches;
+
+	return ql_launch(gemm<A, B>, ql_blocks(all, 1), dim3(THREADS), sizeof(struct tiles), place->stream, x);
+}
+
+static cudaError_t start(const struct ql_gpu_place *place, const ql_code_product &x)
+{
+	if (x.a.is_unsigned)
+		return x.b.is_unsigned ? launch<true, true>(place, x) : launch<true, false>(place, x);
+	return x.b.is_unsigned ? launch<false, true>(place, x) : launch<false, false>(place, x);
+}
+
 #include "gpu/kernels/gemm_i8_run.h"
 
 extern "C" const struct ql_gpu_kernel ql_gpu_kernel_gemm_i8_mma;
