@@ -3,6 +3,8 @@
  */
 #include "tensor/closed.h"
 
+#include <string.h>
+
 #define FEW 64 /* smaller parts of a storage than 1/FEW are read and written element by element */
 
 bool ql_can_close(const struct ql_tensor *t)
@@ -77,6 +79,25 @@ void ql_closed_close(struct ql_ctx *ctx, struct ql_storage *s)
 	ctx->finishing = before;
 	ql_free(ctx, s->data);
 	s->data = NULL;
+}
+
+bool ql_closed_fills(const struct ql_tensor *t, const struct ql_tensor *to)
+{
+	const struct ql_closed *c = t->storage->closed;
+
+	return ql_is_closed(t) && !c->kind->once && !t->offset && t->dtype == c->dtype && t->dtype == to->dtype &&
+	       ql_tensor_same_shape(t, to) && ql_tensor_is_contiguous(t) && ql_can_close(to) &&
+	       to->storage->bytes == c->dense;
+}
+
+enum ql_status ql_closed_unpack(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_tensor *to)
+{
+	const struct ql_closed *c = t->storage->closed;
+
+	if (ql_dtype_is_packed(to->dtype))
+		memset(to->storage->data, 0, to->storage->bytes);
+	to->storage->version++;
+	return c->kind->unpack(ctx, c, to->storage->data);
 }
 
 /* ---- elements ---- */

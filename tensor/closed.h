@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Storage of codes in another layout than elements of their dtype one after another: rows of fields of different widths (ragged.h),
- * panels of a kernel; or of results that are not computed yet (deferred.h).
+ * panels and strips of kernels; or of results that are not computed yet (deferred.h).
  *
  * Tensors over such a storage have the dtype, strides and offset that they would have over dense codes of that dtype, so
  * views work unchanged. `data` of the storage is NULL: code that reads or writes dense codes calls ql_closed_open before
@@ -61,6 +61,11 @@ enum ql_status ql_tensor_closed(struct ql_ctx *ctx, unsigned dtype, int rank, co
  * changed). Calls may be nested. Until then no storage that is dense is closed either: addresses of its codes stay valid. */
 enum ql_status ql_closed_open(struct ql_ctx *ctx, struct ql_storage *s);
 void ql_closed_close(struct ql_ctx *ctx, struct ql_storage *s);
+
+/* True if t is all codes of a closed storage, and `to` has the place for them, as dense ones. */
+bool ql_closed_fills(const struct ql_tensor *t, const struct ql_tensor *to);
+/* Writes them there; the storage of t stays as it is. */
+enum ql_status ql_closed_unpack(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_tensor *to);
 
 /* True if t has so few elements that the next two functions are faster than opening its storage. */
 bool ql_closed_few(const struct ql_tensor *t);

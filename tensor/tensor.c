@@ -437,6 +437,8 @@ static enum ql_status copy_apart(struct ql_ctx *ctx, struct ql_tensor *dst, cons
 		return ql_remote_copy(ctx, dst, src);
 	if (ql_closed_few(src) || takes_few(dst))
 		return copy_few(ctx, dst, src);
+	if (ql_closed_fills(src, dst))
+		return ql_closed_unpack(ctx, src, dst);
 	status = ql_closed_open(ctx, src->storage);
 	if (status)
 		return status;

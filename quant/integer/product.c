@@ -6,7 +6,8 @@
  *
  * Another b that is multiplied by few rows is read in place if possible. Otherwise (its codes are packed, or its summed axis is not
  * contiguous) its panels are cached with its storage (tensor/storage.h) from the second product on. With many rows packing is a
- * small part of the time. Panels beside int8 codes would be a second copy of a weight.
+ * small part of the time, but unpacking is not: if products with floats have put strips in the place of the codes, panels are cached
+ * for any number of rows. Panels beside int8 codes would be a second copy of a weight.
  */
 #include "quant/integer/product.h"
 
@@ -183,7 +184,7 @@ static enum ql_status codes_of_b(
 	stored = ql_gemm_i8_stored(ctx, b, &p->b.panels);
 	if (status || p->b.panels.kernel)
 		return status;
-	if (p->plan.batches == 1 && p->plan.m <= FEW_ROWS && !stored)
+	if (p->plan.batches == 1 && (p->plan.m <= FEW_ROWS || ql_is_closed(b)) && !stored)
 		return panels_of_b(ctx, b, p);
 	return codes_of(ctx, b, &p->b.codes);
 }

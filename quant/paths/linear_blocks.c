@@ -5,6 +5,7 @@
  */
 #include "quant/integer/rescale.h"
 #include "quant/ranges/quantize.h"
+#include "tensor/closed.h"
 #include "tensor/gemm/blocks.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/remote.h"
@@ -65,6 +66,7 @@ static enum ql_status fail_strips(struct ql_ctx *ctx, const struct ql_tensor *w)
 	return ql_fail(ctx, QL_ERR_MEMORY, "linear: out of memory for the codes of w in strips");
 }
 
+/* x is read by the address of its codes. */
 static enum ql_status compute(struct ql_ctx *ctx, struct ql_call *call, struct ql_tensor *x)
 {
 	struct ql_strips strips;
@@ -98,7 +100,11 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	if (!status)
 		status = ql_linear_operands(ctx, call, &x, &w);
 	if (!status)
+		status = ql_closed_open(ctx, x->storage);
+	if (!status) {
 		status = compute(ctx, call, x);
+		ql_closed_close(ctx, x->storage);
+	}
 	ql_tensor_release(ctx, x);
 	ql_tensor_release(ctx, w);
 	return status ? status : ql_quantize_result(ctx, call, v ? v->spec : NULL);
@@ -112,4 +118,5 @@ const struct ql_path ql_path_linear_blocks = {
 	.text = "exact integer sums of the blocks of w, scaled in float32 in order",
 	.match = match,
 	.eval = eval,
+	.closed = true,
 };

@@ -2,6 +2,9 @@
  * Strips of codes (tensor/kernels/kernels.h): codes of up to 4 bits take 4, others 8, as unsigned numbers; those of a signed dtype
  * have its least code subtracted. Scales are float16 where all have such values, else float32. They may be written by a slice, which
  * does not change the version of the codes' storage, so that the kept block has a stamp of all that it was made from besides codes.
+ *
+ * Strips of all codes of a storage take their place (tensor/closed.h): the kept block then has scales only. Those of a view, and of
+ * codes in whose place there are panels (i8_stored.c) already, are in the kept block.
  */
 #include "tensor/gemm/strips.h"
 
@@ -9,6 +12,7 @@
 #include <string.h>
 
 #include "tensor/codes.h"
+#include "tensor/closed.h"
 #include "tensor/grid.h"
 #include "tensor/parallel.h"
 #include "tensor/ragged.h"
@@ -17,6 +21,7 @@
 
 #define PIECE 256   /* codes of a row that are unpacked to bytes at a time */
 #define HEAD 384    /* keeps what follows aligned */
+#define LEAST 4096  /* bytes; smaller codes stay */
 #define PACK_NS 0.6 /* per code */
 
 static int strip_bits(unsigned dtype)
@@ -48,7 +53,15 @@ static void get(unsigned dtype, const void *rows, int64_t at, int64_t n, int8_t 
 		ql_codes_get(dtype, rows, at, n, codes);
 }
 
-/* Eight codes of a column to its groups, of which the first is at `to`. */
+static void put(unsigned dtype, void *rows, int64_t at, int64_t n, const uint8_t *codes)
+{
+	if (ql_dtypes[dtype].bits == 8)
+		memcpy((uint8_t *)rows + at, codes, (size_t)n);
+	else
+		ql_codes_put(dtype, rows, at, n, codes);
+}
+
+/* Eight codes of a column to and from its groups, of which the first is at `to`. */
 static void put_eight(int bits, uint64_t codes, uint8_t *to)
 {
 	uint32_t low = (uint32_t)codes, high = (uint32_t)(codes >> 32);
@@ -60,6 +73,17 @@ static void put_eight(int bits, uint64_t codes, uint8_t *to)
 	}
 	memcpy(to, &low, 4);
 	memcpy(to + 64, &high, 4);
+}
+
+static uint64_t get_eight(int bits, const uint8_t *from)
+{
+	uint32_t low, high;
+
+	memcpy(&low, from, 4);
+	if (bits == 4)
+		return (low & 0x0f0f0f0fu) | (uint64_t)(low >> 4 & 0x0f0f0f0fu) << 32;
+	memcpy(&high, from + 64, 4);
+	return low | (uint64_t)high << 32;
 }
 
 /* Packs codes of `columns` <= 16 rows, `pitch` elements apart from element `at` on, k codes each. Columns and k that are missing have
@@ -83,6 +107,102 @@ static void pack(unsigned dtype, const void *rows, int64_t at, int64_t pitch, in
 				put_eight(bits, (x ^ flip) & mask, to);
 			}
 		}
+}
+
+/* The way back. */
+static void unpack(unsigned dtype, const uint8_t *strip, int columns, int64_t k, void *rows, int64_t at, int64_t pitch)
+{
+	int bits = strip_bits(dtype);
+	uint64_t flip = flip_of(dtype), x;
+	uint8_t codes[PIECE];
+
+	for (int c = 0; c < columns; c++)
+		for (int64_t l = 0; l < k; l += PIECE) {
+			int64_t n = ql_min64(PIECE, k - l);
+			const uint8_t *from = strip + l / 8 * QL_STRIP * bits + 4 * c;
+
+			for (int64_t i = 0; i < n; i += 8, from += QL_STRIP * bits) {
+				x = get_eight(bits, from) ^ flip;
+				memcpy(codes + i, &x, 8);
+			}
+			put(dtype, rows, at + c * pitch + l, n, codes);
+		}
+}
+
+/* ---- in the place of codes ---- */
+
+struct stored {
+	struct ql_closed base;
+	struct ql_strips strips; /* without scales */
+};
+
+_Static_assert(sizeof(struct stored) <= HEAD, "the description has room in front");
+
+static int64_t get_one(const struct ql_closed *c, int64_t at)
+{
+	const struct ql_strips *s = &((const struct stored *)c)->strips;
+	int64_t pitch = ql_dtype_pitch(c->dtype, s->k), row = at / pitch, l = at % pitch;
+	const uint8_t *group = s->codes + row / QL_STRIP * s->bytes + l / 8 * QL_STRIP * s->form.bits;
+	int64_t least = is_signed(c->dtype) ? (int64_t)1 << (ql_dtypes[c->dtype].bits - 1) : 0;
+
+	if (l >= s->k)
+		return 0;
+	return (int64_t)(get_eight(s->form.bits, group + 4 * (row % QL_STRIP)) >> l % 8 * 8 & 0xff) - least;
+}
+
+struct unpacking {
+	const struct stored *from;
+	void *dense;
+};
+
+static void unpack_body(void *arg, int64_t begin, int64_t end)
+{
+	const struct unpacking *u = arg;
+	const struct ql_strips *s = &u->from->strips;
+	unsigned dtype = u->from->base.dtype;
+	int64_t pitch = ql_dtype_pitch(dtype, s->k);
+
+	for (int64_t i = begin; i < end; i++)
+		unpack(dtype, s->codes + i * s->bytes, (int)ql_min64(QL_STRIP, s->n - i * QL_STRIP), s->k, u->dense,
+			i * QL_STRIP * pitch, pitch);
+}
+
+static enum ql_status unpack_all(struct ql_ctx *ctx, const struct ql_closed *c, void *dense)
+{
+	struct unpacking u = {(const struct stored *)c, dense};
+	const struct ql_strips *s = &u.from->strips;
+	bool before = ctx->finishing;
+	enum ql_status status;
+
+	ctx->finishing = true; /* not interrupted half way */
+	status = ql_parallel_for(
+		ctx, ql_ceil_div(s->n, QL_STRIP), 1, (int64_t)(PACK_NS * (double)c->codes), unpack_body, &u);
+	ctx->finishing = before;
+	return status;
+}
+
+static void drop(struct ql_ctx *ctx, struct ql_closed *c)
+{
+	ql_free(ctx, c);
+}
+
+static const struct ql_closed_kind kind = {.unpack = unpack_all, .get = get_one, .free = drop};
+
+/* The strips that t's storage holds, if they are those of t; else NULL. While it is open its codes may be written. */
+static const struct stored *stored_of(const struct ql_tensor *t)
+{
+	const struct stored *s = (const struct stored *)t->storage->closed;
+
+	return ql_is_closed(t) && s->base.kind == &kind && !t->offset && s->base.dtype == t->dtype &&
+			       s->strips.n == t->shape[0] && s->strips.k == t->shape[1]
+		       ? s
+		       : NULL;
+}
+
+/* Only the outermost op may move the codes of its operand. */
+static bool can_store(const struct ql_ctx *ctx, const struct ql_tensor *t)
+{
+	return ctx->depth == 1 && t->storage->bytes >= LEAST && ql_can_close(t);
 }
 
 /* ---- scales ---- */
@@ -231,7 +351,7 @@ static void put_numbers(const struct ql_strips *s, const struct numbers *x)
 /* ---- making and keeping ---- */
 
 struct packing {
-	const struct ql_strips *s;
+	struct ql_strips *s;
 	unsigned dtype;
 	const void *rows;
 	int64_t at, pitch;
@@ -260,8 +380,34 @@ static enum ql_status pack_all(struct ql_ctx *ctx, struct ql_storage *codes, str
 	return status;
 }
 
-/* Gives one block with all parts, or NULL in *block when out of memory. */
-static void take_block(struct ql_ctx *ctx, struct ql_strips *s, bool shift, bool zeros, char **block)
+/* Puts strips in the place of the codes of t; s->codes stays NULL without memory for them. */
+static enum ql_status store(struct ql_ctx *ctx, struct ql_tensor *t, struct packing *p)
+{
+	struct ql_strips *s = p->s;
+	uint64_t bytes = HEAD + (uint64_t)(ql_ceil_div(s->n, QL_STRIP) * s->bytes); /* size: see take_block */
+	struct stored *stored = ql_alloc(ctx, bytes);
+	enum ql_status status;
+
+	if (!stored)
+		return QL_OK;
+	s->codes = (uint8_t *)stored + HEAD;
+	status = pack_all(ctx, t->storage, p);
+	if (status) {
+		ql_free(ctx, stored);
+		return status;
+	}
+	*stored = (struct stored){.base = {.kind = &kind,
+					  .dtype = t->dtype,
+					  .codes = s->n * s->k,
+					  .dense = t->storage->bytes,
+					  .bytes = bytes},
+		.strips = {.n = s->n, .k = s->k, .form = {.bits = s->form.bits}, .bytes = s->bytes, .codes = s->codes}};
+	ql_storage_close(ctx, t->storage, &stored->base);
+	return QL_OK;
+}
+
+/* Gives one block with all parts, or NULL in *block when out of memory; without codes where s->codes will be elsewhere. */
+static void take_block(struct ql_ctx *ctx, struct ql_strips *s, bool with_codes, bool shift, bool zeros, char **block)
 {
 	uint64_t strips = (uint64_t)ql_ceil_div(s->n, QL_STRIP), each, scales, codes, all, both;
 
@@ -270,14 +416,15 @@ static void take_block(struct ql_ctx *ctx, struct ql_strips *s, bool shift, bool
 		!ql_size_mul(each, QL_STRIP, &each) || !ql_size_mul(each, s->form.half ? 2 : 4, &scales) ||
 		!ql_size_mul(scales, shift ? 2 : 1, &both))
 		return;
+	codes = with_codes ? codes : 0;
 	if (!ql_size_add(HEAD, codes, &all) || !ql_size_add(all, both, &all) ||
 		!ql_size_add(all, zeros ? each : 0, &all))
 		return;
 	*block = ql_alloc(ctx, all);
 	if (!*block)
 		return;
-	s->codes = (uint8_t *)*block + HEAD;
-	s->scale = (char *)s->codes + codes;
+	s->codes = with_codes ? (uint8_t *)*block + HEAD : NULL;
+	s->scale = *block + HEAD + codes;
 	s->shift = shift ? s->scale + scales : NULL;
 	s->zero = zeros ? (uint8_t *)s->scale + both : NULL;
 }
@@ -324,9 +471,20 @@ static void place_values(const struct ql_qparams *q, struct kept *kept)
 	}
 }
 
-static enum ql_status make(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_strips *s, struct ql_derived *place)
+/* Gives s its codes: in the block that was taken, or of the storage, which may hold them already. */
+static enum ql_status place_codes(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_strips *s)
 {
 	struct packing p = {.s = s, .dtype = t->dtype, .at = t->offset, .pitch = ql_dtype_pitch(t->dtype, t->shape[1])};
+	const struct stored *stored = stored_of(t);
+
+	if (!stored)
+		return s->codes ? pack_all(ctx, t->storage, &p) : store(ctx, t, &p);
+	s->codes = stored->strips.codes;
+	return QL_OK;
+}
+
+static enum ql_status make(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_strips *s, struct ql_derived *place)
+{
 	int64_t n = ql_tensor_nelem(t->q->scale);
 	struct kept *kept;
 	struct numbers x;
@@ -337,12 +495,12 @@ static enum ql_status make(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_st
 	if (status || !place_zeros(t->dtype, &x, n, s, &zeros))
 		return status;
 	s->form.half = all_half(x.scale, n) && all_half(x.shift, n);
-	take_block(ctx, s, t->q->shift != NULL, zeros, &block);
+	take_block(ctx, s, !stored_of(t) && !can_store(ctx, t), t->q->shift != NULL, zeros, &block);
 	if (!block)
 		return QL_OK;
 	put_numbers(s, &x);
-	status = pack_all(ctx, t->storage, &p);
-	if (status) {
+	status = place_codes(ctx, t, s);
+	if (status || !s->codes) {
 		ql_free(ctx, block);
 		s->codes = NULL;
 		return status;

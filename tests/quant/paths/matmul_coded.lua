@@ -41,6 +41,50 @@ for _, spec in ipairs(whole) do
 	end)
 end
 
+local function now()
+	collectgarbage() collectgarbage()
+	return tensor.memory().now
+end
+local function same(a, b) return a:ne(b):any():item() == false end
+
+-- From the second product on strips are in the place of the codes.
+local function check_stored(spec, n, k)
+	local what = ('%s %d x %d'):format(spec, n, k)
+	local w, x = tensor.randn(n, k):quantize(spec), tensor.randn(3, k)
+	local copy, codes, text = w:clone(), w:codes():clone(), tostring(w)
+	local d, want = w:dequantize(), x:linear(copy)
+	for _ = 1, 3 do assert(same(x:linear(w), want), what) end
+	assert(same(w:codes(), codes) and same(w:dequantize(), d) and same(w:clone():dequantize(), d) and tostring(w) == text, what)
+	for i = 1, n, 31 do assert(same(w[{{i, i}}]:dequantize(), d[{{i, i}}]), what) end
+	for _ = 1, 3 do assert(same(x:linear(w[{{2, n}}]), want[{{}, {2, n}}]), what) end
+	local g = tensor.randn(2, n)
+	if k == n or not quant.spec(spec).format then assert(same(g:matmul(w), g:matmul(copy)), what) end
+	local file = os.tmpname() .. '.safetensors'
+	tensor.save(file, {w = w})
+	assert(same(tensor.load(file).w:codes(), codes), what)
+	os.remove(file)
+	assert(same(x:linear(w), want), what)
+	if w:codes():dtype() ~= 'binary' then w:codes():copy_(codes:flip(1)) end -- the same storage
+	assert(same(w:codes(), codes:flip(1)) and same(x:linear(w), x:linear(w:clone())), what)
+end
+
+for _, spec in ipairs {'int4/1', 'uint4', 'int4:32', 'uint4:8', 'int8:32', 'uint8:16', 'int2:16', 'int3:32', 'uint5/1', 'int6:64', 'nf4', 'fp8_e4m3', 'nvfp4'} do
+	it('finds codes in whose place are strips: ' .. spec, function()
+		for _, s in ipairs {{130, 264}, {33, 512}, {1030, 72}} do check_stored(spec, table.unpack(s)) end
+	end)
+end
+
+it('holds codes once', function()
+	for spec, most in pairs {['int4/1'] = 1.1, ['int4:32'] = 1.15, ['int8:32'] = 1.1, ['int8/1'] = 1.1, fp8_e4m3 = 1.1, q4_0 = 1.15, q8_0 = 1.1} do
+		local w, x = tensor.randn(256, 512), tensor.randn(3, 512)
+		local first = now()
+		local q = w:quantize(spec)
+		local held = now() - first
+		for _ = 1, 4 do x:linear(q) end
+		assert(now() - first < most * held + 1024, spec .. (now() - first) / held)
+	end
+end)
+
 it('of channels that differ in bits', function()
 	local w, x = tensor.randn(5, 40):quantize {bits = {2, 8, 3, 4, 5}, axis = 1}, tensor.randn(3, 40)
 	assert(close(x:linear(w), x, w:dequantize()))
