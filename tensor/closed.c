@@ -86,8 +86,8 @@ bool ql_closed_fills(const struct ql_tensor *t, const struct ql_tensor *to)
 	const struct ql_closed *c = t->storage->closed;
 
 	return ql_is_closed(t) && !c->kind->once && !t->offset && t->dtype == c->dtype && t->dtype == to->dtype &&
-	       ql_tensor_same_shape(t, to) && ql_tensor_is_contiguous(t) && ql_can_close(to) &&
-	       to->storage->bytes == c->dense;
+	       ql_tensor_same_shape(t, to) && ql_tensor_is_contiguous(t) && ql_tensor_nelem(t) == c->codes &&
+	       ql_can_close(to) && to->storage->bytes == c->dense;
 }
 
 enum ql_status ql_closed_unpack(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_tensor *to)

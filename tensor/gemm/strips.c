@@ -141,12 +141,10 @@ _Static_assert(sizeof(struct stored) <= HEAD, "the description has room in front
 static int64_t get_one(const struct ql_closed *c, int64_t at)
 {
 	const struct ql_strips *s = &((const struct stored *)c)->strips;
-	int64_t pitch = ql_dtype_pitch(c->dtype, s->k), row = at / pitch, l = at % pitch;
+	int64_t row = at / s->k, l = at % s->k;
 	const uint8_t *group = s->codes + row / QL_STRIP * s->bytes + l / 8 * QL_STRIP * s->form.bits;
 	int64_t least = is_signed(c->dtype) ? (int64_t)1 << (ql_dtypes[c->dtype].bits - 1) : 0;
 
-	if (l >= s->k)
-		return 0;
 	return (int64_t)(get_eight(s->form.bits, group + 4 * (row % QL_STRIP)) >> l % 8 * 8 & 0xff) - least;
 }
 
@@ -160,11 +158,10 @@ static void unpack_body(void *arg, int64_t begin, int64_t end)
 	const struct unpacking *u = arg;
 	const struct ql_strips *s = &u->from->strips;
 	unsigned dtype = u->from->base.dtype;
-	int64_t pitch = ql_dtype_pitch(dtype, s->k);
 
 	for (int64_t i = begin; i < end; i++)
 		unpack(dtype, s->codes + i * s->bytes, (int)ql_min64(QL_STRIP, s->n - i * QL_STRIP), s->k, u->dense,
-			i * QL_STRIP * pitch, pitch);
+			i * QL_STRIP * s->k, s->k);
 }
 
 static enum ql_status unpack_all(struct ql_ctx *ctx, const struct ql_closed *c, void *dense)
@@ -199,10 +196,12 @@ static const struct stored *stored_of(const struct ql_tensor *t)
 		       : NULL;
 }
 
-/* Only the outermost op may move the codes of its operand. */
+/* Only the outermost op may move the codes of its operand. Rows that end within their last byte may be those of a view, which cuts
+ * longer ones there. */
 static bool can_store(const struct ql_ctx *ctx, const struct ql_tensor *t)
 {
-	return ctx->depth == 1 && t->storage->bytes >= LEAST && ql_can_close(t);
+	return ctx->depth == 1 && t->storage->bytes >= LEAST && ql_dtype_pitch(t->dtype, t->shape[1]) == t->shape[1] &&
+	       ql_can_close(t);
 }
 
 /* ---- scales ---- */
