@@ -29,6 +29,19 @@ it('is made by convolutions', function()
 	assert(y:origin().kernel:find '^conv_i8' and y:iscontiguous() and y:stride(1) == 9 * 42 and y:stride(4) == 1)
 end)
 
+it('is unpacked as it is read one by one, images of several parts too', function()
+	for _, o in ipairs {{h = 41, w = 50, channels = 20}, {h = 3, w = 5, channels = 16}, {n = 3, h = 32, w = 33, channels = 33}} do
+		local y, places, want = pair(o), {}, {}
+		for i = 1, 200 do
+			places[i] = {}
+			for d = 1, 4 do places[i][d] = math.random(y:size(d)) end
+			want[i] = y[places[i]]:codes():item() -- of a view with one element
+		end
+		local dense = y:clone():codes()
+		for i, p in ipairs(places) do assert(dense[p]:item() == want[i], table.concat(p, ' ')) end
+	end
+end)
+
 local reads = {
 	codes = function(y) return y:codes() end,
 	dequantize = function(y) return y:dequantize() end,
