@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A matrix of codes in the strips of struct ql_strip, made from its rows once and kept with their storage.
+ * A matrix of codes in the strips of struct ql_strip, made from its rows once; they take the place of the codes (tensor/closed.h) or are
+ * kept with their storage.
  */
 #ifndef QUOLL_TENSOR_GEMM_STRIPS_H
 #define QUOLL_TENSOR_GEMM_STRIPS_H
