@@ -4,6 +4,7 @@
  */
 #include "tensor/codes.h"
 #include "tensor/grain.h"
+#include "tensor/images.h"
 #include "tensor/op.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
@@ -25,7 +26,10 @@ static bool match(struct ql_call *call, const char **reason)
 
 struct job {
 	struct ql_grain g;
-	const struct ql_tensor *in, *out;
+	unsigned dtype;
+	const char *in; /* in dtype; of packed codes the first one is `offset` */
+	int64_t offset;
+	char *out;
 	const struct ql_tensor *zero;
 	int variant;
 	int64_t pieces; /* per row */
@@ -49,9 +53,9 @@ RAISE(raise_i16, int16_t)
 /* n whole codes; n <= PIECE packed ones, whose range is within that of bytes. */
 static void raise_run(const struct job *j, int64_t from, int64_t to, int64_t n, int32_t zero)
 {
-	const char *in = j->in->storage->data;
-	char *out = j->out->storage->data;
-	unsigned dtype = j->in->dtype;
+	const char *in = j->in;
+	char *out = j->out;
+	unsigned dtype = j->dtype;
 	int v = j->variant;
 	int8_t code[PIECE], raised[PIECE];
 
@@ -78,7 +82,7 @@ static void run_piece(const struct job *j, int64_t i)
 
 		if (j->g.kind >= QL_GRAIN_COLUMN && j->zero)
 			n = 1;
-		raise_run(j, j->in->offset + at, at, n, j->zero ? (int32_t)ql_tensor_at_f64(j->zero, s) : 0);
+		raise_run(j, j->offset + at, at, n, j->zero ? (int32_t)ql_tensor_at_f64(j->zero, s) : 0);
 		c += n;
 	}
 }
@@ -89,30 +93,50 @@ static void body(void *arg, int64_t begin, int64_t end)
 		run_piece(arg, i);
 }
 
+/* Codes under one zero point may be in any order. */
+static bool keeps_order(const struct ql_tensor *in)
+{
+	return ql_is_closed(in) && ql_images_last(in) && in->q->axis < 0 && !in->q->block;
+}
+
+static enum ql_status run(struct ql_ctx *ctx, const struct ql_tensor *in, const struct ql_tensor *out, bool images)
+{
+	int64_t n = ql_tensor_nelem(in);
+	struct job j = {.dtype = in->dtype,
+		.in = images ? (const char *)ql_images_data(in) : in->storage->data,
+		.offset = images ? 0 : in->offset,
+		.out = out->storage->data,
+		.zero = in->q->zero_point,
+		.variant = ctx->kernels->simd->variant};
+
+	j.g = images ? ql_grain_of(1, &n, in->dtype, -1, -1, 0)
+		     : ql_grain_of(in->rank, in->shape, in->dtype, in->q->axis, in->q->block_axis, in->q->block);
+	if (!j.g.row)
+		return QL_OK;
+	j.pieces = ql_ceil_div(j.g.row, PIECE);
+	return ql_parallel_for(
+		ctx, j.g.rows * j.pieces, ql_max64(1, 16 * PIECE / ql_min64(PIECE, j.g.row)), n / 16, body, &j);
+}
+
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_tensor *in = call->in[0], *dense = NULL;
-	struct job j;
-	enum ql_status status;
+	bool images = keeps_order(in);
+	enum ql_status status = QL_OK;
 
 	call->kernel = "relu_int";
-	status = ql_tensor_contiguous(ctx, in, &dense);
+	if (ql_is_closed(in) && !images)
+		status = ql_closed_open(ctx, in->storage);
+	if (!status && !images)
+		status = ql_tensor_contiguous(ctx, in, &dense);
 	if (!status)
 		status = ql_tensor_new(ctx, in->dtype, in->rank, in->shape, &call->out[0]);
 	if (!status) {
 		call->out[0]->q = ql_qparams_keep(in->q);
-		j.g = ql_grain_of(in->rank, in->shape, in->dtype, in->q->axis, in->q->block_axis, in->q->block);
-		j.in = dense;
-		j.out = call->out[0];
-		j.zero = in->q->zero_point;
-		j.variant = ctx->kernels->simd->variant;
-		j.pieces = ql_ceil_div(j.g.row, PIECE);
-		if (j.g.row)
-			status = ql_parallel_for(ctx, j.g.rows * j.pieces,
-				ql_max64(1, 16 * PIECE / ql_min64(PIECE, j.g.row)), ql_tensor_nelem(in) / 16, body, &j);
+		status = run(ctx, images ? in : dense, call->out[0], images);
 	}
 	ql_tensor_release(ctx, dense);
-	return status;
+	return status || !images ? status : ql_images_declare(ctx, call->out[0]);
 }
 
 extern const struct ql_path ql_path_relu_int;
@@ -124,4 +148,5 @@ const struct ql_path ql_path_relu_int = {
 	.match = match,
 	.eval = eval,
 	.keeps = true,
+	.images = true,
 };

@@ -111,6 +111,7 @@ local keep = {
 		function(y) return y:maxpool2d(1, {stride = 2}) end},
 	avgpool2d = {function(y) return y:avgpool2d() end, function(y) return y:avgpool2d(2) end, function(y) return y:avgpool2d(3, {stride = 1, pad = 1}) end,
 		function(y) return y:avgpool2d(2, {out = OUT}) end, function(y) return y:avgpool2d {out = {dtype = 'int8', scale = 0.03}} end},
+	relu = {function(y) return y:relu() end, function(y) return y[{{1, 1}}]:relu() end},
 	pad = {function(y) return y:pad(1, 2) end, function(y) return y:pad {0, 0, 0, 0, 3, 2} end, function(y) return y:pad {1, 0, 2, 3, 0, 1, 1, 0} end},
 	conv2d = {function(y) return y:conv2d(tensor.ones(4, y:size(2), 2, 2):quantize 'int8/1', {out = OUT}) end,
 		function(y) return y:conv2d(tensor.ones(4, y:size(2), 1, 1):quantize 'int8/1', {out = OUT, stride = 2, act = 'relu'}) end,
