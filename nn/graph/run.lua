@@ -254,6 +254,17 @@ local function mark_last(g, program, places)
 	for place, step in next, last do table.insert(step.free, place) end
 end
 
+-- The places of inputs and outputs, which no step frees, but for constants.
+local function given_places(g, program, places)
+	local list = {}
+	for _, name in ipairs(g.inputs) do table.insert(list, places[name]) end
+	core.each_output(g, function(leaf)
+		local place = places[leaf.ref]
+		if program.consts[place] == nil then table.insert(list, place) end
+	end)
+	return list
+end
+
 -- The program of a graph, or false if it needs `execute`.
 local function program_of(g)
 	local program, places, n = programs[g], {}, 0
@@ -277,6 +288,7 @@ local function program_of(g)
 	end
 	join_sums(g, program, places)
 	mark_last(g, program, places)
+	program.given = given_places(g, program, places)
 	programs[g] = program
 	return program
 end
@@ -332,21 +344,38 @@ local function run_steps(program, values, b)
 	end
 end
 
+-- The list of values of a run, with the constants in it: that of the run before, unless one is under way (or has failed).
+local function take_values(program)
+	local values = program.values
+	program.values = nil
+	if not values then
+		values = {}
+		for place, value in next, program.consts do values[place] = value end
+	end
+	return values
+end
+
+local function give_values(program, values)
+	for _, place in ipairs(program.given) do values[place] = nil end -- inputs and outputs
+	program.values = values
+end
+
 -- Runs the graph for its outputs: a function ref -> tensor.
 local function run_program(g, program, given, b, o)
 	local _ <close> = internal.nograd()
 	local _ <close> = in_order(g, o) and internal.ordered() or nil
 	local _ <close> = internal.deferring() -- chains of elementwise nodes take one pass over memory
-	local values, places = {}, program.places
-	for place, value in next, program.consts do values[place] = value end
+	local places, values = program.places, take_values(program)
 	for name, value in next, given do values[places[name]] = value end
 	local good, message = pcall(run_steps, program, values, b)
 	if not good then
 		message = tostring(message):gsub('^[^:]*:%d+: ', '')
 		fail('%s%s', program.at.f and ("run: node '%s': "):format(program.at.name) or '', message)
 	end
-	core.each_output(g, function(leaf) internal.settled(values[places[leaf.ref]]) end)
-	return function(ref) return values[places[ref]] end
+	local outputs = {}
+	core.each_output(g, function(leaf) outputs[leaf.ref] = internal.settled(values[places[leaf.ref]]) end)
+	give_values(program, values)
+	return function(ref) return outputs[ref] end
 end
 
 -- Runs the graph; returns a function ref -> tensor for values that are still live (outputs and those named by `keep`), and the
