@@ -11,7 +11,7 @@ extern const struct ql_gemm_coded gemm_coded_ref;
 #define MOST_K 600
 #define BLOCKS ((MOST_K + 15) / 8)
 
-enum kind { PLAIN, ZEROS, SHIFTS, HALF_SHIFTS, VALUES, MINI, KINDS };
+enum kind { PLAIN, ZEROS, SHIFTS, HALF_SHIFTS, VALUES, MINI, SIXES, KINDS };
 
 struct data {
 	struct ql_strip s[QL_STRIPS];
@@ -42,6 +42,8 @@ static void fill_codes(struct data *d, int t, int fill, enum kind kind)
 		d->codes[t][i] = fill == 1 ? 255 : fill == 2 ? 0 : (uint8_t)draw();
 	for (int i = 0; kind == MINI && i < MOST_K * QL_STRIP + 1024; i++) /* 127 is not finite */
 		d->codes[t][i] = (uint8_t)((d->codes[t][i] & 127) == 127 ? 126 : d->codes[t][i]);
+	for (int i = 0; kind == SIXES && i < MOST_K * QL_STRIP + 1024; i++)
+		d->codes[t][i] &= 63;
 }
 
 static void make(struct data *d, int bits, enum kind kind, int64_t block, int fill)
@@ -68,16 +70,21 @@ static void make(struct data *d, int bits, enum kind kind, int64_t block, int fi
 			.shift = kind == SHIFTS || kind == HALF_SHIFTS ? d->shift[t] : NULL,
 			.zero = kind == ZEROS ? d->zero[t] : NULL,
 			.middle = kind == PLAIN ? 1 << (bits - 1) : 0,
-			.value = kind == VALUES || kind == MINI ? d->value : NULL,
-			.mini = kind == MINI,
-			.sign = 7,
-			.mantissa = 3,
-			.unit = 0x1p120f};
+			.value = kind >= VALUES ? d->value : NULL,
+			.mini = kind == MINI || kind == SIXES,
+			.sign = kind == SIXES ? 5 : 7,
+			.mantissa = kind == SIXES ? 2 : 3,
+			.unit = kind == SIXES ? 0x1p124f : 0x1p120f};
 	}
 	for (int i = 0; kind == MINI && i < 256; i++) { /* E4M3 */
 		int e = i >> 3 & 15, m = i & 7;
 
 		d->value[i] = (i & 128 ? -1 : 1) * (e ? ldexpf((float)(8 + m), e - 10) : ldexpf((float)m, -9));
+	}
+	for (int i = 0; kind == SIXES && i < 64; i++) { /* E3M2 */
+		int e = i >> 2 & 7, m = i & 3;
+
+		d->value[i] = (i & 32 ? -1 : 1) * (e ? ldexpf((float)(4 + m), e - 5) : ldexpf((float)m, -4));
 	}
 }
 
@@ -228,7 +235,7 @@ static void test_gemm_coded(const void *kernel)
 	for (size_t b = 0; b < sizeof(blocks) / sizeof(blocks[0]); b++)
 		for (int kind = 0; kind < KINDS; kind++)
 			for (int bits = 4; bits <= 8; bits += 4)
-				if (bits == 8 || kind != MINI)
+				if (bits == 8 || kind < MINI)
 					check_form(kernel, bits, (enum kind)kind, blocks[b]);
 }
 

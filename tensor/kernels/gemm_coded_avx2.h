@@ -33,6 +33,8 @@
 	_mm256_blendv_ps(_mm256_permutevar8x32_ps(_mm256_loadu_ps(values), v), \
 		_mm256_permutevar8x32_ps(_mm256_loadu_ps((values) + 8), v), \
 		_mm256_castsi256_ps(_mm256_slli_epi32(v, 28)))
+#define LOOK_32(values, v) \
+	_mm256_blendv_ps(LOOK_16(values, v), LOOK_16((values) + 16, v), _mm256_castsi256_ps(_mm256_slli_epi32(v, 27)))
 #define LOOK_256(values, v) _mm256_i32gather_ps(values, v, 4)
 
 #endif

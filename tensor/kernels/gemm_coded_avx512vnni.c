@@ -48,6 +48,7 @@ static inline __m512 look_256(const float *values, __m512i code)
 #define ADD(a, b) _mm512_add_ps(a, b)
 #define SUB(a, b) _mm512_sub_ps(a, b)
 #define LOOK_16(values, v) _mm512_permutexvar_ps(v, _mm512_loadu_ps(values))
+#define LOOK_32(values, v) _mm512_permutex2var_ps(_mm512_loadu_ps(values), v, _mm512_loadu_ps((values) + 16))
 #define LOOK_256(values, v) look_256(values, v)
 #define DOT(bits, sum, u, s) _mm512_dpbusd_epi32(sum, u, s)
 

@@ -3,7 +3,7 @@
  * 64 bytes gives, by shifts, one vector of codes for each of its k, and by masks the operands of products of four bytes. Scales are
  * read once for each block. The including file defines INTS, FLOATS, LANES, LOAD(p), SPREAD(x), SHIFT(v, n) and SHIFT_UP(v, n), AND(a, b), OR(a, b), AS_FLOATS(v), AS_INTS(v),
  * SUB_I(a, b), MUL_I(a, b), TO_FLOATS(v), BYTES(p) (LANES bytes to lanes), HALVES(p) (LANES float16), LOAD_F(p), STORE_F(p, v),
- * SPREAD_F(x), FMA(a, b, c), MUL(a, b), ADD(a, b), SUB(a, b), LOOK_16(values, v) (low 4 bits), LOOK_256(values, v), and
+ * SPREAD_F(x), FMA(a, b, c), MUL(a, b), ADD(a, b), SUB(a, b), LOOK_16(values, v) (low 4 bits), LOOK_32(values, v) (v < 32), LOOK_256(values, v), and
  * DOT(bits, sum, u, s): sum + the products of the four unsigned bytes, below 2^bits, and signed bytes of each lane.
  */
 #ifndef QUOLL_TENSOR_GEMM_CODED_VECTORS_H
@@ -17,7 +17,7 @@
 #define NV (QL_STRIP / LANES)
 
 /* What of a strip is a constant of a loop. */
-enum kind { INTEGERS, SHIFTED, VALUES, MINIFLOATS };
+enum kind { INTEGERS, SHIFTED, VALUES, MINIFLOATS, SIXES };
 
 struct scales {
 	FLOATS scale[NV], shift[NV], zero[NV];
@@ -51,9 +51,21 @@ QL_INLINE FLOATS minifloat(const struct ql_strip *s, INTS code)
 	return AS_FLOATS(OR(AS_INTS(MUL(AS_FLOATS(size), SPREAD_F(s->unit))), sign));
 }
 
+/* Floats of 6 bits: 32 magnitudes by a table. With a subnormal factor as above a product takes three times as long in vectors of which
+ * some have one and some have none, which is the rule for E3M2; of E2M3 all have, and the look-up in vectors of 8 is slower. */
+QL_INLINE FLOATS six(const struct ql_strip *s, INTS code)
+{
+	INTS size = AND(code, SPREAD(31));
+
+	return AS_FLOATS(OR(AS_INTS(LOOK_32(s->value, size)), SHIFT_UP(AND(code, SPREAD(32)), 26)));
+}
+
 static enum kind kind_of(const struct ql_strip *s)
 {
-	return s->bits == 8 && s->mini ? MINIFLOATS : s->value ? VALUES : s->shift ? SHIFTED : INTEGERS;
+	return s->bits == 8 && s->mini ? s->sign == 5 && (LANES == 16 || s->mantissa == 2) ? SIXES : MINIFLOATS
+	       : s->value              ? VALUES
+	       : s->shift              ? SHIFTED
+				       : INTEGERS;
 }
 
 /* The values of number i of a group; bits and kind are constants. */
@@ -67,6 +79,8 @@ QL_INLINE FLOATS value(const int bits, const enum kind kind, const struct ql_str
 		x = bits == 4 ? LOOK_16(s->value, code) : LOOK_256(s->value, AND(code, SPREAD(255)));
 	else if (kind == MINIFLOATS)
 		x = minifloat(s, code);
+	else if (kind == SIXES)
+		x = six(s, code);
 	else
 		x = SUB(TO_FLOATS(AND(code, SPREAD(bits == 4 ? 15 : 255))), scales->zero[v]);
 	x = MUL(x, scales->scale[v]);
@@ -265,7 +279,7 @@ static void floats(const struct ql_strip *s, int64_t l, int64_t depth, float *ou
 	switch (16 * s->bits + (int)kind_of(s)) {
 		CASE(4, INTEGERS)
 		CASE(4, SHIFTED)
-		CASE(4, VALUES) CASE(8, INTEGERS) CASE(8, SHIFTED) CASE(8, VALUES) CASE(8, MINIFLOATS)
+		CASE(4, VALUES) CASE(8, INTEGERS) CASE(8, SHIFTED) CASE(8, VALUES) CASE(8, MINIFLOATS) CASE(8, SIXES)
 	}
 #undef CASE
 }
@@ -285,6 +299,7 @@ static void floats(const struct ql_strip *s, int64_t l, int64_t depth, float *ou
 			ROW_CASE(8, SHIFTED, strips, ordered) \
 			ROW_CASE(8, VALUES, strips, ordered) \
 			ROW_CASE(8, MINIFLOATS, strips, ordered) \
+			ROW_CASE(8, SIXES, strips, ordered) \
 		} \
 	}
 ROW(row_4, 4, false)
