@@ -10,8 +10,6 @@
  * A storage of codes (n, k), the weight of a linear layer, has columns of B of consecutive bytes; they are unpacked by 4 x 4
  * blocks of 4 bytes. One of (k, n) has rows of consecutive bytes. What is written to is dense again.
  */
-#include <emmintrin.h>
-
 #include "tensor/closed.h"
 #include "tensor/gemm/gemm.h"
 #include "tensor/gemm/pack.h"
@@ -44,30 +42,6 @@ static int64_t get(const struct ql_closed *c, int64_t at)
 	return c->dtype == QL_int8 ? (int8_t)code : code;
 }
 
-static __m128i load(const uint8_t *p, __m128i flip)
-{
-	return _mm_xor_si128(_mm_loadu_si128((const __m128i *)(const void *)p), flip);
-}
-
-static void store(uint8_t *p, __m128i v)
-{
-	_mm_storeu_si128((__m128i *)(void *)p, v);
-}
-
-/* Four groups of four columns, `group` bytes apart, to 16 k of four columns, k bytes apart. */
-static void unpack_block(const uint8_t *from, int64_t group, __m128i flip, uint8_t *to, int64_t k)
-{
-	__m128i g0 = load(from, flip), g1 = load(from + group, flip);
-	__m128i g2 = load(from + 2 * group, flip), g3 = load(from + 3 * group, flip);
-	__m128i lo01 = _mm_unpacklo_epi32(g0, g1), hi01 = _mm_unpackhi_epi32(g0, g1);
-	__m128i lo23 = _mm_unpacklo_epi32(g2, g3), hi23 = _mm_unpackhi_epi32(g2, g3);
-
-	store(to, _mm_unpacklo_epi64(lo01, lo23));
-	store(to + k, _mm_unpackhi_epi64(lo01, lo23));
-	store(to + 2 * k, _mm_unpacklo_epi64(hi01, hi23));
-	store(to + 3 * k, _mm_unpackhi_epi64(hi01, hi23));
-}
-
 struct job {
 	const struct stored *s;
 	uint8_t *dense;
@@ -76,14 +50,13 @@ struct job {
 static void unpack_columns(const struct job *job, int64_t panel)
 {
 	const struct stored *s = job->s;
-	const __m128i flip = _mm_set1_epi8((char)s->flip);
 	const uint8_t *from = s->panels.data + panel * s->pitch;
 	uint8_t *to = job->dense + panel * s->nr * s->k;
 	int64_t columns = ql_min64(s->nr, s->n - panel * s->nr), wide = columns / 4 * 4, whole = s->k / 16 * 16;
 
 	for (int64_t c = 0; c < wide; c += 4)
 		for (int64_t l = 0; l < whole; l += 16)
-			unpack_block(from + l * s->nr + 4 * c, 4 * s->nr, flip, to + c * s->k + l, s->k);
+			ql_gemm_turn_4(from + l * s->nr + 4 * c, 4 * s->nr, s->flip, to + c * s->k + l, s->k);
 	for (int64_t c = 0; c < columns; c++)
 		for (int64_t l = c < wide ? whole : 0; l < s->k; l++)
 			to[c * s->k + l] = from[(l / 4 * s->nr + c) * 4 + l % 4] ^ s->flip;

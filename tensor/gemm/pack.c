@@ -25,8 +25,7 @@ static void store(uint8_t *p, __m128i v)
 	_mm_storeu_si128((__m128i *)(void *)p, v);
 }
 
-/* 16 k of four columns, `column` bytes apart, to 4 groups, `group` bytes apart, of 4 x 4 bytes */
-static void pack_columns(const uint8_t *b, int64_t column, __m128i flip, uint8_t *out, int64_t group)
+static void turn_4(const uint8_t *b, int64_t column, __m128i flip, uint8_t *out, int64_t group)
 {
 	__m128i c0 = _mm_xor_si128(load(b), flip), c1 = _mm_xor_si128(load(b + column), flip);
 	__m128i c2 = _mm_xor_si128(load(b + 2 * column), flip), c3 = _mm_xor_si128(load(b + 3 * column), flip);
@@ -37,6 +36,11 @@ static void pack_columns(const uint8_t *b, int64_t column, __m128i flip, uint8_t
 	store(out + group, _mm_unpackhi_epi64(lo01, lo23));
 	store(out + 2 * group, _mm_unpacklo_epi64(hi01, hi23));
 	store(out + 3 * group, _mm_unpackhi_epi64(hi01, hi23));
+}
+
+void ql_gemm_turn_4(const uint8_t *from, int64_t from_step, uint8_t flip, uint8_t *to, int64_t to_step)
+{
+	turn_4(from, from_step, _mm_set1_epi8((char)flip), to, to_step);
 }
 
 /* Elements k0..k-1 of columns c0..columns-1, one by one. */
@@ -59,7 +63,7 @@ static int64_t pack_across(const uint8_t *b, int64_t column, int64_t k, int64_t 
 		stop = ql_min64(l + STRIP, whole);
 		for (int64_t c = 0; c < columns; c += 4)
 			for (int64_t at = l; at < stop; at += LANE)
-				pack_columns(b + at + c * column, column, flips,
+				turn_4(b + at + c * column, column, flips,
 					panels + c / nr * pitch + at * nr + c % nr * 4, 4 * nr);
 	}
 	return whole;
