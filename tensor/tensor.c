@@ -335,6 +335,31 @@ static bool unpacks(const struct copy *c)
 	       (from->kind == QL_KIND_UINT || (from->kind == QL_KIND_INT && to->kind == QL_KIND_INT));
 }
 
+#define COPY(type) \
+	for (int64_t i = 0; i < n; i++) \
+		((type *)c->dst)[to + i * dst_stride] = ((const type *)c->src)[from + i * src_stride]; \
+	break
+
+/* n whole elements of one dtype, as they are. */
+static void copy_same(const struct copy *c, int64_t to, int64_t dst_stride, int64_t from, int64_t src_stride, int64_t n)
+{
+	size_t size = ql_dtypes[c->to].bits / 8;
+	const char *src = (const char *)c->src + (size_t)from * size;
+	char *dst = (char *)c->dst + (size_t)to * size;
+
+	if (dst_stride == 1 && src_stride == 1)
+		memcpy(dst, src, (size_t)n * size);
+	else if (dst_stride == 1 && src_stride == 0)
+		repeat(dst, src, size, (size_t)n);
+	else
+		switch (size) {
+		case 1: COPY(uint8_t);
+		case 2: COPY(uint16_t);
+		case 4: COPY(uint32_t);
+		default: COPY(uint64_t);
+		}
+}
+
 static void copy_piece(const struct copy *c, int64_t piece)
 {
 	const struct ql_walk *w = &c->walk;
@@ -344,25 +369,12 @@ static void copy_piece(const struct copy *c, int64_t piece)
 	ql_walk_row(w, piece / c->pieces, offset);
 	offset[0] += begin * dst_stride;
 	offset[1] += begin * src_stride;
-	if (c->from == c->to && !ql_dtype_is_packed(c->to) && dst_stride == 1 && (src_stride == 1 || src_stride == 0)) {
-		size_t size = ql_dtypes[c->to].bits / 8;
-		const char *src = (const char *)c->src + (size_t)offset[1] * size;
-		char *dst = (char *)c->dst + (size_t)offset[0] * size;
-
-		if (src_stride)
-			memcpy(dst, src, (size_t)n * size);
-		else
-			repeat(dst, src, size, (size_t)n);
+	if (c->from == c->to && !ql_dtype_is_packed(c->to)) {
+		copy_same(c, offset[0], dst_stride, offset[1], src_stride, n);
 		return;
 	}
 	if (dst_stride == 1 && src_stride == 1 && unpacks(c)) {
 		ql_codes_get(c->from, c->src, offset[1], n, (int8_t *)c->dst + offset[0]);
-		return;
-	}
-	if (c->from == QL_int64 && c->to == QL_int64) { /* copy without conversion */
-		for (int64_t i = 0; i < n; i++)
-			((int64_t *)c->dst)[offset[0] + i * dst_stride] =
-				((const int64_t *)c->src)[offset[1] + i * src_stride];
 		return;
 	}
 	convert(c, offset[0], dst_stride, offset[1], src_stride, n);
