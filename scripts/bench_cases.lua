@@ -154,7 +154,7 @@ local cases = {
 			return function() return x:conv2d(w, b, o) end
 		end,
 	},
-	nets = {['*'] = function(a) return dofile(here .. 'bench_nets.lua').call(a.net, a.way, a.batch) end},
+	nets = {['*'] = function(a) return dofile(here .. 'bench_nets.lua').call(a.net, a.way, a.batch, a.graph == 1) end},
 	conv = { -- 3 x 3 with padding: forward; with grad=1 forward and both gradients (of the weight only for images)
 		['*'] = function(a)
 			local x, w = uniform(a.B, a.I, a.H, a.H), uniform(a.O, a.I, 3, 3)

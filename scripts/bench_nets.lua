@@ -2,7 +2,8 @@
 -- Whole networks for scripts/bench_worker.lua and for the programs beside it: the models of tutorials/models with their trained
 -- weights, where those are found (else drawn with a fixed seed), and what quantizes them.
 --   nets = dofile 'scripts/bench_nets.lua'
---   nets.call('resnet8', 'int8', 200)                the function to time: float32, int8 (static) or dynamic
+--   nets.call('resnet8', 'int8', 200)                the function to time, a call of the module: float32, int8 (static) or dynamic
+--   nets.call('resnet8', 'int8', 200, true)          the same of its traced graph, which is what other programs run
 --   quoll scripts/bench_nets.lua resnet8 200 FOLDER  writes the float graph with its weights for other programs: resnet8.json,
 --                                                    resnet8.safetensors (weights, an input, its result, images for calibration)
 local here = debug.getinfo(1, 'S').source:match '^@(.*)bench_nets.lua$' or ''
@@ -42,7 +43,7 @@ local function calibration_of(name)
 	for x in data.loader(images, {batch = PHOTOGRAPHS, normalize = scale})() do return x end
 end
 
-function nets.call(name, way, batch)
+function nets.call(name, way, batch, as_graph)
 	local m, x = model_of(name), input_of(name, batch, 2)
 	if way == 'int8' then
 		local images = calibration_of(name)
@@ -52,6 +53,10 @@ function nets.call(name, way, batch)
 		m = m:quantize {mode = 'dynamic'}
 	else
 		m = m:fuse()
+	end
+	if as_graph then
+		local g = graph.trace(m, x)
+		return function() return g:run(x) end
 	end
 	return function() return tensor.nograd(function() return m(x) end) end
 end
@@ -77,7 +82,7 @@ function nets.export(name, batch, folder)
 	file:write(write(nodes), '\n')
 end
 
-if arg and arg[0] and arg[0]:find 'bench_nets.lua$' then
+if arg and arg[0] == here .. 'bench_nets.lua' then
 	local batch = math.tointeger(arg[2])
 	if not (batch and arg[3]) then
 		io.stderr:write 'usage: quoll scripts/bench_nets.lua NET BATCH FOLDER\n'

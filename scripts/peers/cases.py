@@ -36,7 +36,8 @@ def _nets():
     rows = []
     for net, ways in [('resnet8', ('float32', 'int8')), ('resnet20', ('float32', 'int8')), ('resnet9', ('float32', 'int8')),
                       ('lstm', ('float32', 'dynamic')), ('transformer', ('float32', 'dynamic'))]:
-        rows += [('nets', '%s_%s_b%d' % (net, way, b), dict(net=net, way=way, batch=b)) for way in ways for b in (1, 200)]
+        # graph: Quoll runs the traced graph, as the others always do; else it calls the module
+        rows += [('nets', '%s_%s_b%d%s' % (net, way, b, '_graph' * g), dict(net=net, way=way, batch=b, graph=g)) for way in ways for b in (1, 200) for g in (0, 1)]
     return rows
 
 

@@ -22,3 +22,11 @@ it('writes a network', function()
 	assert(count > 40 and text:find '"op": "conv2d"', count)
 	print(select(3, os.execute 'exec "/proc/$PPID/exe" scripts/bench_nets.lua resnet8 2>/dev/null'))  --> 2
 end)
+
+it('calls a network as a module and as a graph, with the same bits', function()
+	local nets = dofile 'scripts/bench_nets.lua'
+	for _, way in ipairs {'float32', 'int8'} do
+		local y, z = nets.call('resnet8', way, 2)(), nets.call('resnet8', way, 2, true)()
+		assert(y:size(1) == 2 and (y - z):abs():max():item() == 0, way)
+	end
+end)

@@ -24,7 +24,7 @@ it('lists rows, each once, and refuses what is none', function()
 	end
 	for _, case in ipairs {'gemm_i8', 'gemm_f32', 'w4', 'w4_float', 'conv_i8', 'quantize', 'nnops', 'train', 'nets', 'format', 'overhead'} do assert(cases[case], case) end
 	for _, net in ipairs {'resnet8', 'resnet20', 'resnet9'} do
-		for _, way in ipairs {'float32', 'int8'} do assert(seen[('nets/%s_%s_b200'):format(net, way)]) end
+		for _, way in ipairs {'float32', 'int8'} do assert(seen[('nets/%s_%s_b200'):format(net, way)] and seen[('nets/%s_%s_b1_graph'):format(net, way)]) end
 	end
 	text, good = run 'nothing'
 	assert(not good and text:find 'unknown row nothing', text)
