@@ -28,17 +28,17 @@ static uint32_t bits_of(float x)
 	return bits;
 }
 
-/* float32 instead of the sums c, without bias and bound, or with both. */
-static void check_scaled(const struct ql_gemm_i8 *k, int rows, int64_t k4, const uint8_t *a, int64_t lda,
-	const int8_t *b, const int32_t *c, int with)
+/* float32 instead of sums, of `rows` rows more than two tiles: without bias, bound and numbers of rows, or with all. */
+static void check_scaled(const struct ql_gemm_i8 *k, int rows, int64_t k4, int64_t gap, const int8_t *b, bool with)
 {
-	int64_t ld = k->nr + 5;
-	size_t used = (size_t)(ld * (rows - 1) + k->nr) * sizeof(float);
-	float *y = take(used + 64), column_scale[64], bias[64], row_scale[QL_GEMM_TILE_ROWS];
+	int64_t ld = k->nr + 5, lda = 4 * k4 + gap, all = 2 * k->mr + rows;
+	size_t used = (size_t)(ld * (all - 1) + k->nr) * sizeof(float);
+	float *y = take(used + 64), column_scale[64], bias[64], row_scale[3 * QL_GEMM_TILE_ROWS];
+	uint8_t *a = take((size_t)(lda * all));
 	int32_t column[64];
-	uint32_t row[QL_GEMM_TILE_ROWS];
+	uint32_t row[3 * QL_GEMM_TILE_ROWS];
 	struct ql_gemm_i8_scaled to = {.column = column,
-		.row = row,
+		.row = with ? row : NULL,
 		.row_scale = row_scale,
 		.column_scale = column_scale,
 		.bias = bias,
@@ -48,25 +48,33 @@ static void check_scaled(const struct ql_gemm_i8 *k, int rows, int64_t k4, const
 		.ld = ld};
 	bool good = true;
 
+	for (int64_t i = 0; i < lda * all; i++)
+		a[i] = (uint8_t)draw();
 	for (int i = 0; i < 64; i++) {
-		column[i] = i % 3 ? (int32_t)draw() : c[i % k->nr] - i % 2;
-		row[i] = i % 2 ? draw() : 0;
+		column[i] = i % 3 ? (int32_t)draw() : i % 2;
 		column_scale[i] = i == 7 ? INFINITY : (float)draw() / 0x1p31f - 0.5f;
-		row_scale[i] = (float)draw() / 0x1p31f + 0.01f;
 		bias[i] = with ? (float)draw() / 0x1p27f - 8 : -0.0f;
 	}
-	k->scaled(rows, k4, a, lda, b, &to);
-	for (int i = 0; i < rows; i++)
+	for (int64_t i = 0; i < all; i++) {
+		row[i] = i % 2 ? draw() : 0;
+		row_scale[i] = (float)draw() / 0x1p31f + 0.01f;
+	}
+	k->scaled(all, k4, a, lda, b, &to);
+	for (int64_t i = 0; i < all; i++)
 		for (int j = 0; j < k->nr; j++) {
-			int32_t sum = (int32_t)((uint32_t)c[i * k->nr + j] - (uint32_t)column[j] - row[i]);
-			float s = row_scale[i * with] * column_scale[j], v = (float)sum * s;
+			uint32_t sum = 0u - (uint32_t)column[j] - (with ? row[i] : 0);
+			float s = row_scale[i * with] * column_scale[j], v;
 
+			for (int64_t l = 0; l < 4 * k4; l++)
+				sum += (uint32_t)(a[i * lda + l] * b[(l / 4 * k->nr + j) * 4 + l % 4]);
+			v = (float)(int32_t)sum * s;
 			v = v + bias[j];
 			v = v < to.least ? to.least : v;
 			good &= bits_of(v) == bits_of(y[i * ld + j]) || (isnan(v) && isnan(y[i * ld + j]));
 		}
-	CHECK(good, "%s: %d rows as float32, k %lld", k->name, rows, (long long)(4 * k4));
+	CHECK(good, "%s: %d rows as float32, k %lld", k->name, (int)all, (long long)(4 * k4));
 	CHECK(guarded(y, used, used + 64), "%s: wrote behind its rows", k->name);
+	free(a);
 	free(y);
 }
 
@@ -97,7 +105,7 @@ static void check_i8(
 		fb);
 	CHECK(guarded(c, used, used + 64), "%s: wrote behind its tile", k->name);
 	if (k->scaled && columns == k->nr)
-		check_scaled(k, rows, k4, a, lda, b, c, (int)(k4 + (int)fa) % 2);
+		check_scaled(k, rows % k->mr, k4, gap, b, (k4 + (int)fa) % 2);
 	free(a);
 	free(b);
 	free(c);

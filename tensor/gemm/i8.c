@@ -184,18 +184,13 @@ static void wide_tile(
 /* Rows i..i+rows-1, prepared at a, times a panel. */
 static void multiply(const struct job *j, int64_t i, int64_t rows, const uint8_t *a, int64_t panel, const int8_t *b)
 {
-	int64_t first = panel * j->kernel->nr;
+	int64_t first = panel * j->kernel->nr, mr = j->kernel->mr;
 	int columns = panel_columns(j, panel);
 
-	for (int64_t r = 0; r < rows; r += j->kernel->mr) {
-		int some = (int)ql_min64(j->kernel->mr, rows - r);
-		const uint8_t *from = a + r * j->lda;
-
-		if (j->column_wide)
-			wide_tile(j, i + r, some, first, columns, from, b);
-		else
-			ql_gemm_i8_finish_product(&j->finish, i + r, some, first, columns, j->k4, from, j->lda, b);
-	}
+	if (!j->column_wide)
+		ql_gemm_i8_finish_product(&j->finish, i, rows, first, columns, j->k4, a, j->lda, b);
+	for (int64_t r = 0; r < rows && j->column_wide; r += mr)
+		wide_tile(j, i + r, (int)ql_min64(mr, rows - r), first, columns, a + r * j->lda, b);
 }
 
 static const uint8_t *block_of(const struct job *j, int64_t i, int64_t rows, uint8_t *slot)

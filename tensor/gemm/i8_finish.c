@@ -26,7 +26,7 @@ QL_INLINE void scale_columns(
 		const int32_t *restrict sum = sums + r * pitch;
 		float *restrict y = to->y + r * to->ld;
 		float sa = to->row_scale[r * to->row_step];
-		uint32_t row = to->row[r];
+		uint32_t row = to->row ? to->row[r] : 0;
 
 		for (int64_t l = 0; l < n; l++) {
 			float v = (float)(int32_t)((uint32_t)sum[l] - (uint32_t)column[l] - row) * (sa * scale[l]) +
@@ -52,7 +52,8 @@ QL_SIMD(void, subtract,
 		for (int r = 0; r < rows; r++)
 			QL_INDEPENDENT /* y may be sums */
 				for (int64_t l = 0; l < n; l++) y[r * ld + l] =
-					(int32_t)((uint32_t)sums[r * pitch + l] - (uint32_t)column[l] - row[r]);
+					(int32_t)((uint32_t)sums[r * pitch + l] - (uint32_t)column[l] -
+						  (row ? row[r] : 0));
 	})
 
 /* ---- corrections ---- */
@@ -106,10 +107,12 @@ void ql_gemm_i8_finish_columns(const struct ql_gemm_i8_finish *f, int64_t first,
 
 /* ---- a tile ---- */
 
-static void rows_of(const struct ql_gemm_i8_finish *f, int64_t i, int rows, uint32_t *row)
+/* NULL: all 0 */
+static const uint32_t *rows_of(const struct ql_gemm_i8_finish *f, int64_t i, int rows, uint32_t *row)
 {
-	for (int r = 0; r < rows; r++)
-		row[r] = f->rest ? (uint32_t)f->rest[i + r] * f->row_zero : 0;
+	for (int r = 0; r < rows && f->rest; r++)
+		row[r] = (uint32_t)f->rest[i + r] * f->row_zero;
+	return f->rest ? row : NULL;
 }
 
 static struct ql_gemm_i8_scaled scaled_of(
@@ -128,11 +131,11 @@ static struct ql_gemm_i8_scaled scaled_of(
 		.ld = out->ld};
 }
 
-static void activate(const struct ql_gemm_i8_finish *f, int rows, int64_t n, float *y)
+static void activate(const struct ql_gemm_i8_finish *f, int64_t rows, int64_t n, float *y)
 {
 	struct ql_epilogue act = {.act = f->act, .variant = f->variant};
 
-	for (int r = 0; r < rows && f->act; r++)
+	for (int64_t r = 0; r < rows && f->act; r++)
 		ql_epilogue_row(&act, 0, n, y + r * f->out->ld);
 }
 
@@ -141,9 +144,9 @@ void ql_gemm_i8_finish_tile(
 {
 	const struct ql_gemm_i8_out *out = f->out;
 	int32_t *s32 = out->s32 ? out->s32 + i * out->ld + first : sum;
-	uint32_t row[QL_GEMM_TILE_ROWS];
+	uint32_t numbers[QL_GEMM_TILE_ROWS];
+	const uint32_t *row = rows_of(f, i, rows, numbers);
 
-	rows_of(f, i, rows, row);
 	for (int r = 0; r < rows && !f->even; r++)
 		ql_gemm_correct(f->variant, sum + r * ld, n, ql_gemm_zero_of(f->a, i + r), f->column_sum + first,
 			f->b->zero ? f->b->zero + first : NULL, f->rest ? f->rest[i + r] : 0);
@@ -160,21 +163,38 @@ void ql_gemm_i8_finish_tile(
 		out->store(out->arg, i + r, first, n, sum + r * ld, NULL);
 }
 
-void ql_gemm_i8_finish_product(const struct ql_gemm_i8_finish *f, int64_t i, int rows, int64_t first, int columns,
+/* A tile after the other. */
+static void product_tiles(const struct ql_gemm_i8_finish *f, int64_t i, int64_t rows, int64_t first, int columns,
 	int64_t k4, const uint8_t *a, int64_t lda, const int8_t *panel)
 {
 	const struct ql_gemm_i8 *kernel = f->kernel;
 	_Alignas(64) int32_t c[QL_GEMM_TILE];
 
-	if (f->even && f->out->f32 && kernel->scaled && columns == kernel->nr) {
-		uint32_t row[QL_GEMM_TILE_ROWS];
-		struct ql_gemm_i8_scaled to = scaled_of(f, i, first, row);
+	for (int64_t r = 0; r < rows; r += kernel->mr) {
+		int some = (int)ql_min64(kernel->mr, rows - r);
 
-		rows_of(f, i, rows, row);
-		kernel->scaled(rows, k4, a, lda, panel, &to);
-		activate(f, rows, columns, to.y);
+		kernel->tile(some, columns, k4, a + r * lda, lda, panel, c);
+		ql_gemm_i8_finish_tile(f, i + r, some, first, columns, c, kernel->nr);
+	}
+}
+
+void ql_gemm_i8_finish_product(const struct ql_gemm_i8_finish *f, int64_t i, int64_t rows, int64_t first, int columns,
+	int64_t k4, const uint8_t *a, int64_t lda, const int8_t *panel)
+{
+	const struct ql_gemm_i8 *kernel = f->kernel;
+	/* the numbers of rows are made for a tile, so that they need no memory */
+	int64_t most = f->rest ? kernel->mr : rows;
+
+	if (!f->even || !f->out->f32 || !kernel->scaled || columns != kernel->nr) {
+		product_tiles(f, i, rows, first, columns, k4, a, lda, panel);
 		return;
 	}
-	kernel->tile(rows, columns, k4, a, lda, panel, c);
-	ql_gemm_i8_finish_tile(f, i, rows, first, columns, c, kernel->nr);
+	for (int64_t r = 0; r < rows; r += most) {
+		int64_t some = ql_min64(most, rows - r);
+		uint32_t row[QL_GEMM_TILE_ROWS];
+		struct ql_gemm_i8_scaled to = scaled_of(f, i + r, first, rows_of(f, i + r, (int)some, row));
+
+		kernel->scaled(some, k4, a + r * lda, lda, panel, &to);
+		activate(f, some, columns, to.y);
+	}
 }

@@ -31,8 +31,8 @@ void ql_gemm_i8_finish_columns(const struct ql_gemm_i8_finish *f, int64_t first,
 /* Gives sums of rows i.. and columns first.., whose rows are ld apart, to the result; changes them. */
 void ql_gemm_i8_finish_tile(
 	const struct ql_gemm_i8_finish *f, int64_t i, int rows, int64_t first, int64_t n, int32_t *sum, int64_t ld);
-/* Multiplies a tile of A's rows i.. by a panel, the columns first.., and gives the sums to the result. */
-void ql_gemm_i8_finish_product(const struct ql_gemm_i8_finish *f, int64_t i, int rows, int64_t first, int columns,
+/* Multiplies A's rows i.. by a panel, the columns first.., and gives the sums to the result. */
+void ql_gemm_i8_finish_product(const struct ql_gemm_i8_finish *f, int64_t i, int64_t rows, int64_t first, int columns,
 	int64_t k4, const uint8_t *a, int64_t lda, const int8_t *panel);
 
 #endif

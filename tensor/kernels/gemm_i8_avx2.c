@@ -45,9 +45,6 @@ QL_INLINE __m256i add_four(__m256i sum, __m256i a0, __m256i a1, __m256i b0, __m2
 QL_INLINE void add_products(
 	const int rows, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, VECTOR sum[MR][NV])
 {
-#pragma GCC unroll 4
-	for (int i = 0; i < rows; i++)
-		sum[i][0] = sum[i][1] = _mm256_setzero_si256();
 	for (int64_t k = 0; k < k4; k++, b += 4 * NR) {
 		__m256i v = _mm256_loadu_si256((const __m256i *)(const void *)b);
 		__m256i w = _mm256_loadu_si256((const __m256i *)(const void *)(b + 32));
@@ -71,6 +68,9 @@ QL_INLINE void block(const int rows, int64_t k4, const uint8_t *a, int64_t lda, 
 {
 	VECTOR sum[MR][NV];
 
+#pragma GCC unroll 4
+	for (int i = 0; i < rows; i++)
+		sum[i][0] = sum[i][1] = _mm256_setzero_si256();
 	add_products(rows, k4, a, lda, b, sum);
 #pragma GCC unroll 4
 	for (int i = 0; i < rows; i++) {
@@ -84,18 +84,22 @@ QL_INLINE void scaled_block(
 {
 	VECTOR sum[MR][NV];
 
+	start_sums(rows, to, sum);
 	add_products(rows, k4, a, lda, b, sum);
 	give_scaled(rows, sum, to);
 }
 
 static void scaled(
-	int rows, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, const struct ql_gemm_i8_scaled *to)
+	int64_t rows, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, const struct ql_gemm_i8_scaled *given)
 {
+	struct ql_gemm_i8_scaled to = *given;
+
+	for (; rows >= MR; rows -= MR, a += MR * lda, next_rows(&to))
+		scaled_block(MR, k4, a, lda, b, &to);
 	switch (rows) {
-	case 1: scaled_block(1, k4, a, lda, b, to); break;
-	case 2: scaled_block(2, k4, a, lda, b, to); break;
-	case 3: scaled_block(3, k4, a, lda, b, to); break;
-	case 4: scaled_block(4, k4, a, lda, b, to); break;
+	case 1: scaled_block(1, k4, a, lda, b, &to); break;
+	case 2: scaled_block(2, k4, a, lda, b, &to); break;
+	case 3: scaled_block(3, k4, a, lda, b, &to); break;
 	}
 }
 

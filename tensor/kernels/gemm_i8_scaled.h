@@ -36,6 +36,25 @@
 #define GIVE(p, v) _mm256_storeu_ps(p, v)
 #endif
 
+/* Sums begin with the numbers that are subtracted from them. */
+QL_INLINE void start_sums(const int rows, const struct ql_gemm_i8_scaled *to, VECTOR sum[MR][NV])
+{
+#pragma GCC unroll 4
+	for (int j = 0; j < NV; j++) {
+		const VECTOR column = LESS(EACH_INT(0), INTS_AT(to->column + j * LANES));
+
+#pragma GCC unroll 8
+		for (int i = 0; i < rows; i++)
+			sum[i][j] = column;
+	}
+	if (to->row)
+#pragma GCC unroll 8
+		for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+			for (int j = 0; j < NV; j++)
+				sum[i][j] = LESS(sum[i][j], EACH_INT((int32_t)to->row[i]));
+}
+
 /* Ends the live ranges of the loop's values: gcc 12 else keeps every sum twice, the second in memory. */
 QL_INLINE void settle(const int rows, VECTOR sum[MR][NV])
 {
@@ -49,22 +68,31 @@ QL_INLINE void settle(const int rows, VECTOR sum[MR][NV])
 /* vmaxps gives its second operand if one is nan or both are zeros: least first, so that nan and -0 stay. */
 QL_INLINE void give_scaled(const int rows, VECTOR sum[MR][NV], const struct ql_gemm_i8_scaled *to)
 {
+	const float *column_scale = to->column_scale, *bias_at = to->bias;
+	const float *row_scale = to->row_scale;
+	const int64_t row_step = to->row_step, ld = to->ld;
 	const REALS least = EACH_REAL(to->least);
+	float *y = to->y;
 
 	settle(rows, sum);
 #pragma GCC unroll 4
 	for (int j = 0; j < NV; j++) {
-		const VECTOR column = INTS_AT(to->column + j * LANES);
-		const REALS scale = REALS_AT(to->column_scale + j * LANES), bias = REALS_AT(to->bias + j * LANES);
+		const REALS scale = REALS_AT(column_scale + j * LANES), bias = REALS_AT(bias_at + j * LANES);
 
 #pragma GCC unroll 8
 		for (int i = 0; i < rows; i++) {
-			VECTOR v = LESS(LESS(sum[i][j], column), EACH_INT((int32_t)to->row[i]));
-			REALS s = TIMES(EACH_REAL(to->row_scale[i * to->row_step]), scale);
+			REALS s = TIMES(EACH_REAL(row_scale[i * row_step]), scale);
 
-			GIVE(to->y + i * to->ld + j * LANES, LARGER(least, PLUS(TIMES(REAL(v), s), bias)));
+			GIVE(y + i * ld + j * LANES, LARGER(least, PLUS(TIMES(REAL(sum[i][j]), s), bias)));
 		}
 	}
+}
+
+QL_INLINE void next_rows(struct ql_gemm_i8_scaled *to)
+{
+	to->y += MR * to->ld;
+	to->row_scale += MR * to->row_step;
+	to->row += to->row ? MR : 0;
 }
 
 #endif

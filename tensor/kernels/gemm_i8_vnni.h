@@ -34,15 +34,10 @@ QL_INLINE int32_t four_bytes(const uint8_t *a)
 	return x;
 }
 
-/* The products of 4 * k4. rows and vectors are constants wherever this is inlined, so that `sum` stays in registers. */
+/* Adds the products of 4 * k4. rows and vectors are constants wherever this is inlined, so that `sum` stays in registers. */
 QL_INLINE void add_products(const int rows, const int vectors, int64_t k4, const uint8_t *a, int64_t lda,
 	const int8_t *b, VECTOR sum[MR][NV])
 {
-#pragma GCC unroll 8
-	for (int i = 0; i < rows; i++)
-#pragma GCC unroll 4
-		for (int j = 0; j < vectors; j++)
-			sum[i][j] = ZERO();
 	for (int64_t k = 0; k < k4; k++, b += 4 * NR) {
 		VECTOR v[NV];
 
@@ -65,6 +60,11 @@ QL_INLINE void block(
 {
 	VECTOR sum[MR][NV];
 
+#pragma GCC unroll 8
+	for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+		for (int j = 0; j < vectors; j++)
+			sum[i][j] = ZERO();
 	add_products(rows, vectors, k4, a, lda, b, sum);
 #pragma GCC unroll 8
 	for (int i = 0; i < rows; i++)
@@ -78,20 +78,24 @@ QL_INLINE void scaled_block(
 {
 	VECTOR sum[MR][NV];
 
+	start_sums(rows, to, sum);
 	add_products(rows, NV, k4, a, lda, b, sum);
 	give_scaled(rows, sum, to);
 }
 
 static void scaled(
-	int rows, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, const struct ql_gemm_i8_scaled *to)
+	int64_t rows, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, const struct ql_gemm_i8_scaled *given)
 {
+	struct ql_gemm_i8_scaled to = *given;
+
+	for (; rows >= MR; rows -= MR, a += MR * lda, next_rows(&to))
+		scaled_block(MR, k4, a, lda, b, &to);
 	switch (rows) {
-	case 1: scaled_block(1, k4, a, lda, b, to); break;
-	case 2: scaled_block(2, k4, a, lda, b, to); break;
-	case 3: scaled_block(3, k4, a, lda, b, to); break;
-	case 4: scaled_block(4, k4, a, lda, b, to); break;
-	case 5: scaled_block(5, k4, a, lda, b, to); break;
-	case 6: scaled_block(6, k4, a, lda, b, to); break;
+	case 1: scaled_block(1, k4, a, lda, b, &to); break;
+	case 2: scaled_block(2, k4, a, lda, b, &to); break;
+	case 3: scaled_block(3, k4, a, lda, b, &to); break;
+	case 4: scaled_block(4, k4, a, lda, b, &to); break;
+	case 5: scaled_block(5, k4, a, lda, b, &to); break;
 	}
 }
 

@@ -55,7 +55,7 @@ struct ql_gemm_f32 {
 };
 
 /* y[i][j] = max((float)(sum - column[j] - row[i]) * (row_scale[i * row_step] * column_scale[j]) + bias[j], least), each step
- * rounded, the differences mod 2^32; nan stays nan. A bias of -0 and a least of -infinity change nothing. */
+ * rounded, the differences mod 2^32; nan stays nan. A bias of -0, a least of -infinity and a row of NULL change nothing. */
 struct ql_gemm_i8_scaled {
 	const int32_t *column;
 	const uint32_t *row;
@@ -76,8 +76,9 @@ struct ql_gemm_i8 {
 	int rate;   /* multiplications per ns on one core, roughly: for the size of chunks only */
 	void (*tile)(int rows, int columns, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *panel,
 		int32_t *c /* (mr, nr) */);
-	/* The same for nr columns, of which the sums become float32 while they are in registers. NULL: it is not faster. */
-	void (*scaled)(int rows, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *panel,
+	/* The same for nr columns and any number of rows, of which the sums become float32 while they are in registers. NULL: it
+	 * is not faster. */
+	void (*scaled)(int64_t rows, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *panel,
 		const struct ql_gemm_i8_scaled *to);
 	/* c[i][l] = sum over `steps` bytes, a multiple of QL_DOTS_STEP, of a (u8; rows lda bytes apart) times b (s8;
 	 * QL_DOTS_LINES lines ldb bytes apart), mod 2^32; 1 <= rows <= dot_rows, rows of c are ldc apart. */
