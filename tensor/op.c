@@ -497,28 +497,44 @@ enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
-enum ql_status ql_op_apply_both(struct ql_ctx *ctx, struct ql_call *first, struct ql_call *second, int at)
+/* Applies a call whose operand `at` is *t, which becomes its result. */
+static enum ql_status apply_next(struct ql_ctx *ctx, struct ql_call *call, int at, struct ql_tensor **t)
 {
-	struct ql_join join = {.second = second, .at = at};
-	struct ql_tensor *inner;
+	struct ql_tensor *inner = *t;
 	enum ql_status status;
 
-	first->join = &join;
+	call->in[at] = inner;
+	status = ql_op_apply(ctx, call);
+	*t = call->out[0];
+	ql_tensor_release(ctx, inner);
+	return status;
+}
+
+enum ql_status ql_op_apply_joined(struct ql_ctx *ctx, struct ql_call *first, struct ql_join *join)
+{
+	struct ql_call *last = join->third ? join->third : join->second;
+	struct ql_tensor *t;
+	enum ql_status status;
+
+	join->done = false;
+	first->join = join;
 	status = ql_op_apply(ctx, first);
 	first->join = NULL;
 	if (status)
 		return status;
-	inner = first->out[0];
+	t = first->out[0];
 	first->out[0] = NULL;
-	second->in[at] = inner;
-	if (join.done) {
-		second->out[0] = inner;
-		record(ctx, second, join.operands);
-		return QL_OK;
+	if (!join->done) {
+		status = apply_next(ctx, join->second, join->at, &t);
+		return status || !join->third ? status : apply_next(ctx, join->third, 0, &t);
 	}
-	status = ql_op_apply(ctx, second);
-	ql_tensor_release(ctx, inner);
-	return status;
+	last->out[0] = t;
+	if (join->third)
+		record(ctx, join->second, join->operands);
+	if (join->third)
+		join->third->in[0] = t;
+	record(ctx, last, join->third ? ql_ledger_key(last) : join->operands);
+	return QL_OK;
 }
 
 enum ql_status ql_op_run(

@@ -58,13 +58,13 @@ struct ql_call {
 	int n_out;
 	const char *path, *kernel, *reason; /* for the ledger; static strings */
 	enum ql_fit_rule fit;               /* on a device: how the kernel finds the scales of a quantized result */
-	struct ql_join *join;               /* what follows, for ql_op_apply_both; else NULL */
+	struct ql_join *join;               /* what follows, for ql_op_apply_joined; else NULL */
 };
 
-/* A call whose operand `at` is the result of the call before it. A path of that may compute both at once: then it sets
- * `done`, and the result is the one of `second`. */
+/* A call whose operand `at` is the result of the call before it, and a third one, or NULL, whose only operand is its result. A path of
+ * the first may compute all at once: then it sets `done`, and the result is the one of the last. */
 struct ql_join {
-	struct ql_call *second;
+	struct ql_call *second, *third;
 	int at;
 	bool done;
 	uint64_t operands; /* of the second, for the ledger */
@@ -182,9 +182,10 @@ bool ql_call_keeps_params(struct ql_ctx *ctx, struct ql_call *call);
 void ql_call_drop(struct ql_ctx *ctx, struct ql_call *call);
 /* Runs the call; on QL_OK the outputs are given in call->out (or call->list). On an error no tensor is left. */
 enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call);
-/* Applies `first` and then `second`, whose operand `at` is the only result of `first`: at once if the path of `first` can. The
- * bits, the ledger and errors are those of two calls. Not for calls that are differentiated. */
-enum ql_status ql_op_apply_both(struct ql_ctx *ctx, struct ql_call *first, struct ql_call *second, int at);
+/* Applies `first` and then `join->second`, whose operand `join->at` is the only result of `first`, and join->third: at once if the path
+ * of `first` can. The bits, the ledger and errors are those of single calls; the result is in the last of them. Not for calls that are
+ * differentiated. */
+enum ql_status ql_op_apply_joined(struct ql_ctx *ctx, struct ql_call *first, struct ql_join *join);
 /* ql_op_apply with one or two operands (b may be NULL) and no attributes, for calls inside the library. */
 enum ql_status ql_op_run(
 	struct ql_ctx *ctx, const struct ql_op *op, struct ql_tensor *a, struct ql_tensor *b, struct ql_tensor **out);

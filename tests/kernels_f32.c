@@ -107,6 +107,30 @@ static void check_split_f32(const struct ql_gemm_f32 *k, int rows, int columns, 
 	free(whole);
 }
 
+/* c has the bits of plain loops over the sums. */
+static bool ended_f32(
+	const struct ql_tile_end_f32 *e, int rows, int columns, const float *c, const float *sums, int64_t ldc)
+{
+	bool good = true;
+
+	for (int i = 0; i < rows; i++)
+		for (int j = 0; j < columns; j++) {
+			float x = sums[i * ldc + j];
+			uint32_t wanted, got;
+
+			if (e->bias)
+				x = x + e->bias[i];
+			if (e->other)
+				x = x + e->other[i * ldc + j];
+			if (x < e->least)
+				x = e->least;
+			memcpy(&wanted, &x, sizeof(x));
+			memcpy(&got, &c[i * ldc + j], sizeof(got));
+			good &= isnan(x) ? isnan(c[i * ldc + j]) : got == wanted;
+		}
+	return good;
+}
+
 /* The product of a source that is read in place by channels and taps: the bits of the tile with the same numbers; what
  * is not inside is not read (it would show as NaN). */
 static void check_taps_f32(
@@ -116,12 +140,22 @@ static void check_taps_f32(
 	float *a = take((size_t)(depth * rows) * 4), *b = take((size_t)(depth * columns) * 4);
 	float *from = take((size_t)(channels * plane) * 4);
 	size_t bytes = (size_t)(ldc * rows) * 4;
-	float *c = take(bytes), *wanted = take(bytes);
+	float *c = take(bytes), *wanted = take(bytes), *bias = take((size_t)rows * 4), *other = take(bytes);
 	int64_t at[9];
 	uint64_t inside[9];
-	struct ql_taps_f32 s = {from + 20, channels, plane, taps, at, inside};
+	struct ql_taps_f32 s = {.from = from + 20,
+		.channels = channels,
+		.plane = plane,
+		.taps = taps,
+		.at = at,
+		.inside = inside,
+		.ahead = rows % 2 ? 0 : plane};
 
 	fill_f32(a, depth * rows);
+	fill_f32(bias, rows);
+	fill_f32(other, ldc * rows);
+	bias[0] = other[0] = -0.0f;
+	bias[rows / 2] = rows % 3 ? bias[rows / 2] : NAN; /* passes through, too */
 	for (int64_t i = 0; i < channels * plane; i++)
 		from[i] = NAN;
 	for (int64_t t = 0; t < taps; t++) {
@@ -144,6 +178,18 @@ static void check_taps_f32(
 	k->tile(rows, columns, depth, a, depth, b, columns, wanted, ldc, (enum ql_tile_start)start);
 	CHECK(memcmp(c, wanted, bytes) == 0, "%s: taps of %d x %d, %lld channels, %lld taps, start %d", k->name, rows,
 		columns, (long long)channels, (long long)taps, start);
+	for (int way = 0; way < 8; way++) {
+		struct ql_tile_end_f32 end = {way & 1 ? bias : NULL, way & 2 ? other : NULL, way & 4 ? 0 : -INFINITY};
+
+		s.end = &end;
+		for (int64_t i = 0; i < ldc * rows; i++)
+			c[i] = 0.375f;
+		k->taps(rows, columns, &s, a, depth, c, ldc, (enum ql_tile_start)start);
+		CHECK(ended_f32(&end, rows, columns, c, wanted, ldc), "%s: taps of %d x %d, end %d, start %d", k->name,
+			rows, columns, way, start);
+	}
+	free(bias);
+	free(other);
 	free(a);
 	free(b);
 	free(from);

@@ -3,7 +3,8 @@
 -- Where floats become codes, the last bit of a sum may decide between two codes: such graphs run with ordered
 -- products (tensor/kernels/kernels.h), like quantized modules and exported C. A value is released after its last
 -- user. What a run looks up for each node is prepared once for each graph (program_of), unless functions of the user
--- or names of inner values are involved; a convolution and the sum of its codes with others are then one call.
+-- or names of inner values are involved; a convolution, the sum of its result with another value and a relu of floats are then one
+-- call.
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local core = internal.import 'nn/graph/core'
@@ -206,23 +207,33 @@ local function step_of(node, places)
 	return step
 end
 
--- A convolution whose only user adds its codes to others runs with that sum, in one call: the codes between them need no memory.
--- Which value the step of the sum then leaves out: 1 or 2.
+-- A convolution whose only user adds its result to another value runs with that sum, in one call: what is between them needs no
+-- memory. Both give codes, or both float32, and the convolution then has no activation. Which value the step of the sum leaves out:
+-- 1 or 2.
 local function joins(step, by_place, uses)
-	if step.node.op ~= 'add' or not step.f or #step.reads ~= 2 or not step.node.attrs.out then return end
+	if step.node.op ~= 'add' or not step.f or #step.reads ~= 2 or step[1] == step[2] then return end
+	local codes = step.node.attrs.out ~= nil
 	for at = 2, 1, -1 do
 		local conv = by_place[step[at]]
-		if conv and conv.node.op == 'conv2d' and conv.f and conv.node.attrs.out and uses[step[at]] == 1 and step[1] ~= step[2] then
+		if conv and conv.node.op == 'conv2d' and conv.f and (conv.node.attrs.out ~= nil) == codes and (codes or not conv.node.attrs.act) and
+			uses[step[at]] == 1 then
 			return at, conv
 		end
 	end
 end
 
+-- The relu that is the only user of a sum of floats.
+local function relu_of(sum, user, uses)
+	local place = sum.results[1]
+	local step = user[place]
+	if step and step.node.op == 'relu' and step.f and not step.more and uses[place] == 1 and not sum.node.attrs.out then return step end
+end
+
 local function join_sums(g, program, places)
-	local by_place, uses, gone = {}, {}, {}
+	local by_place, user, uses, gone = {}, {}, {}, {}
 	for _, step in ipairs(program) do
 		by_place[step.results[1]] = step
-		for _, place in ipairs(step.reads) do uses[place] = (uses[place] or 0) + 1 end
+		for _, place in ipairs(step.reads) do uses[place], user[place] = (uses[place] or 0) + 1, step end
 	end
 	core.each_output(g, function(leaf) uses[places[leaf.ref]] = 2 end)
 	for _, step in ipairs(program) do
@@ -232,6 +243,10 @@ local function join_sums(g, program, places)
 			step.reads = table.move(conv.reads, 1, #conv.reads, 2, {step.other})
 			by_place[step.results[1]], by_place[conv.results[1]] = nil, nil
 			gone[conv] = true
+			local relu = relu_of(step, user, uses)
+			if relu then
+				step.relu, step.results, gone[relu] = relu, relu.results, true
+			end
 		end
 	end
 	for i = #program, 1, -1 do
@@ -307,15 +322,16 @@ local function plain_step(step, values)
 	return f(step.more, step.rest)
 end
 
--- A convolution and a sum, in two calls where they cannot be one.
+-- A convolution and a sum, or its relu, in single calls where they cannot be one.
 local function joined_step(program, step, values)
 	local conv = step.join
 	program.at = conv
 	local result
 	if conv.n == 3 then
-		result = internal.conv2d_add(step.at, values[step.other], step.more, values[conv[1]], values[conv[2]], values[conv[3]], conv.more)
+		result = internal.conv2d_add(step.at, values[step.other], step.more, step.relu ~= nil, values[conv[1]], values[conv[2]],
+			values[conv[3]], conv.more)
 	else
-		result = internal.conv2d_add(step.at, values[step.other], step.more, values[conv[1]], values[conv[2]], conv.more)
+		result = internal.conv2d_add(step.at, values[step.other], step.more, step.relu ~= nil, values[conv[1]], values[conv[2]], conv.more)
 	end
 	if result then return result end
 	values[step[step.at]] = plain_step(conv, values)
@@ -323,6 +339,11 @@ local function joined_step(program, step, values)
 	result = plain_step(step, values)
 	release(values[step[step.at]])
 	values[step[step.at]] = nil
+	if step.relu then
+		local _ <close> = result
+		program.at = step.relu
+		result = step.relu.f(result)
+	end
 	return result
 end
 

@@ -175,9 +175,9 @@ static enum ql_status join_sum(struct ql_ctx *ctx, struct ql_join *join, struct 
 
 	call->in[join->at] = codes;
 	call->n_out = 1;
-	if (!spec || !spec->has_scale || spec->requant != QL_REQUANT_FLOAT || ql_dtypes[spec->dtype].bits != 8 ||
-		!other->q || other->q->axis >= 0 || other->q->block || !ql_images_last(other) ||
-		!ql_tensor_same_shape(other, codes) || call->op->infer(ctx, call))
+	if (join->third || !spec || !spec->has_scale || spec->requant != QL_REQUANT_FLOAT ||
+		ql_dtypes[spec->dtype].bits != 8 || !other->q || other->q->axis >= 0 || other->q->block ||
+		!ql_images_last(other) || !ql_tensor_same_shape(other, codes) || call->op->infer(ctx, call))
 		return QL_OK;
 	path = ql_call_path(ctx, call, &unused);
 	if (!path || strcmp(path->op, "add"))

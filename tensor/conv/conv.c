@@ -374,6 +374,16 @@ static enum ql_status fill(struct ql_ctx *ctx, const struct ql_conv_sums *s)
 	return QL_OK;
 }
 
+static bool by_batch(const struct ql_ctx *ctx, const struct ql_conv_sums *s)
+{
+	return s->rows > FEW_ROWS && !ctx->kernels->tiles->ordered && ql_conv_is_batch(ctx, s);
+}
+
+bool ql_conv_takes_other(const struct ql_ctx *ctx, const struct ql_conv_sums *s)
+{
+	return s->rows > FEW_ROWS && s->channels > 0 && s->u.taps > 0 && !by_batch(ctx, s) && ql_conv_is_taps(s);
+}
+
 enum ql_status ql_conv_sums(struct ql_ctx *ctx, const struct ql_conv_sums *s)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
@@ -386,7 +396,7 @@ enum ql_status ql_conv_sums(struct ql_ctx *ctx, const struct ql_conv_sums *s)
 		return QL_OK;
 	if (s->channels == 0 || s->u.taps == 0)
 		return fill(ctx, s);
-	if (j.tiles && !j.kernel->ordered && ql_conv_is_batch(ctx, s)) {
+	if (by_batch(ctx, s)) {
 		status = ql_conv_batch(ctx, s);
 		ql_scratch_release(ctx, mark);
 		return status;

@@ -20,6 +20,9 @@ struct ql_conv_sums {
 	int64_t th, tw;
 	int64_t at[2], every[2]; /* pixel (i, j) goes to (at[0] + i * every[0], at[1] + j * every[1]) */
 	struct ql_epilogue e;    /* bias per row of the target */
+	/* Only where ql_conv_takes_other: a second operand, laid out like the target, that is added behind the bias, before the
+	 * activation, which is none or relu. */
+	const float *other;
 };
 
 /* QL_ERR_OVERFLOW: the taps are so far apart that a block's patch would be too large. */
@@ -32,6 +35,8 @@ void ql_conv_finish(const struct ql_conv_sums *s, int64_t row, float *y, int64_t
 /* True if the source can be read in place; ql_conv_sums then calls ql_conv_taps. */
 bool ql_conv_is_taps(const struct ql_conv_sums *s);
 enum ql_status ql_conv_taps(struct ql_ctx *ctx, const struct ql_conv_sums *s);
+/* True if ql_conv_sums takes that way. */
+bool ql_conv_takes_other(const struct ql_ctx *ctx, const struct ql_conv_sums *s);
 /* Channels whose products are summed before they are added to a result: QL_CONV_DEPTH products or fewer. */
 #define QL_CONV_DEPTH 256
 static inline int64_t ql_conv_piece(const struct ql_conv_sums *s)

@@ -11,8 +11,11 @@
  * unfolded, 13 so.)
  *
  * A task is a block of pixels, or of small images, times a block of rows. Sums are divided over the channels as in
- * conv.c.
+ * conv.c. Bias, a second operand and relu are applied to the last of them while these are in registers; other
+ * activations when the task is done. The tiles of the first rows fetch the pixels that come next: their planes are so far
+ * apart that hardware doesn't (200 images of 16 x 32 x 32, AVX-512: 5.5 ms without, 4.6 with).
  */
+#include <math.h>
 #include <string.h>
 
 #include "tensor/conv/conv.h"
@@ -46,6 +49,8 @@ struct job {
 	int64_t plane;        /* numbers from channel to channel */
 	struct reach tap[TAPS];
 	int64_t at[TAPS];                               /* where tap t reads for pixel 0 */
+	float least;                                    /* of the activation, see struct ql_tile_end_f32 */
+	bool at_end;                                    /* tiles apply bias and activation */
 	int64_t piece;                                  /* channels at a time */
 	int64_t images, pixels, rows;                   /* of a block */
 	int64_t image_blocks, pixel_blocks, row_blocks; /* their numbers */
@@ -102,6 +107,17 @@ static float *target_of(const struct task *t, int64_t image, int64_t row)
 	       t->pixel;
 }
 
+/* From the numbers of a panel to those of the panel behind it: further pixels, or the next image. */
+static int64_t distance(const struct task *t, int64_t at)
+{
+	const struct job *j = t->j;
+	const struct ql_conv_sums *s = j->s;
+
+	if (t->pixel + at + j->kernel->nr < s->th * s->tw)
+		return j->kernel->nr + j->at[s->u.taps - 1];
+	return s->u.planes * j->plane - t->pixel - at;
+}
+
 /* The products of one piece of the channels with one panel of an image. */
 static void panel(const struct task *t, int64_t image, int64_t at, int64_t channel, int64_t channels)
 {
@@ -116,14 +132,20 @@ static void panel(const struct task *t, int64_t image, int64_t at, int64_t chann
 		.plane = j->plane,
 		.taps = s->u.taps,
 		.at = j->at,
-		.inside = t->inside[at / j->kernel->nr]};
+		.inside = t->inside[at / j->kernel->nr],
+		.ahead = distance(t, at)};
 	const float *a = s->a + (t->group * s->rows + t->row) * k + channel * s->u.taps;
 	float *c = target_of(t, image, 0) + at;
+	struct ql_tile_end_f32 end = {.least = j->least};
 
 	for (int64_t i = 0, tiles = ql_ceil_div(t->rows, mr), n; i < t->rows; i += n, tiles--) {
 		n = ql_ceil_div(t->rows - i, tiles); /* none with few rows, which would wait for its sums */
+		end.bias = s->e.bias ? s->e.bias + t->group * s->rows + t->row + i : NULL;
+		end.other = s->other ? s->other + (c - s->target) + i * pitch : NULL;
+		taps.end = j->at_end && channel + channels == s->channels ? &end : NULL;
 		j->kernel->taps((int)n, columns, &taps, a + i * k, k, c + i * pitch, pitch,
 			channel ? QL_TILE_ADD : QL_TILE_NEW);
+		taps.ahead = 0;
 	}
 }
 
@@ -148,7 +170,7 @@ static void run_task(struct task *t)
 		for (int64_t n = 0; n < t->images; n++)
 			for (int64_t p = 0; p < t->pixels; p += nr)
 				panel(t, n, p, c, ql_min64(j->piece, j->s->channels - c));
-	if (j->s->e.bias || j->s->e.act)
+	if (!j->at_end && (j->s->e.bias || j->s->e.act))
 		finish(t);
 }
 
@@ -185,7 +207,8 @@ static int64_t tasks_of(const struct job *j)
 static void cut(struct job *j)
 {
 	const struct ql_conv_sums *s = j->s;
-	int64_t image = s->th * s->tw, mr = j->kernel->mr, wanted = (int64_t)TASKS_PER_THREAD * j->ctx->threads;
+	int64_t image = s->th * s->tw, mr = j->kernel->mr,
+		wanted = j->ctx->threads > 1 ? (int64_t)TASKS_PER_THREAD * j->ctx->threads : 1;
 
 	j->piece = ql_conv_piece(s);
 	j->pixels = ql_min64(image, PIXELS);
@@ -309,6 +332,8 @@ enum ql_status ql_conv_taps(struct ql_ctx *ctx, const struct ql_conv_sums *s)
 		.kernel = ctx->kernels->tiles,
 		.from = s->u.from,
 		.count = s->u.images,
+		.least = s->e.act ? 0 : -INFINITY,
+		.at_end = (!s->e.act || s->e.relu) && (s->e.act || s->e.bias || s->other),
 		.plane = s->u.h * s->u.w};
 	bool one = s->u.step[0] == 1 && s->u.step[1] == 1;
 	enum ql_status status = one ? QL_OK : take_split(ctx, &j);

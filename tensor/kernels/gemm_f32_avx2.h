@@ -23,6 +23,7 @@
 #define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define MUL(a, b) _mm256_mul_ps(a, b)
 #define ADD(a, b) _mm256_add_ps(a, b)
+#define MAX(a, b) _mm256_max_ps(a, b)
 #define ZERO() _mm256_setzero_ps()
 
 /* The 8 bits at p as a mask */

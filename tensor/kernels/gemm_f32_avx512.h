@@ -23,6 +23,7 @@
 #define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define MUL(a, b) _mm512_mul_ps(a, b)
 #define ADD(a, b) _mm512_add_ps(a, b)
+#define MAX(a, b) _mm512_max_ps(a, b)
 #define ZERO() _mm512_setzero_ps()
 
 /* The 16 bits at p as a mask */

@@ -33,6 +33,18 @@ static float number(const struct ql_taps_f32 *s, int64_t c, int64_t t, int p)
 	return s->inside[t] >> p & 1 ? s->from[c * s->plane + s->at[t] + p] : 0;
 }
 
+static void finish(const struct ql_tile_end_f32 *e, int rows, int columns, float *c, int64_t ldc)
+{
+	for (int i = 0; i < rows; i++)
+		for (int j = 0; j < columns; j++) {
+			float x = c[i * ldc + j];
+
+			x = e->bias ? x + e->bias[i] : x;
+			x = e->other ? x + e->other[i * ldc + j] : x;
+			c[i * ldc + j] = x < e->least ? e->least : x;
+		}
+}
+
 static void taps(int rows, int columns, const struct ql_taps_f32 *s, const float *a, int64_t lda, float *c, int64_t ldc,
 	enum ql_tile_start start)
 {
@@ -45,6 +57,8 @@ static void taps(int rows, int columns, const struct ql_taps_f32 *s, const float
 				b[i * NR + j] = number(s, (l + i) / s->taps, (l + i) % s->taps, j);
 		tile(rows, columns, depth, a + l, lda, b, NR, c, ldc, start);
 	}
+	if (s->end)
+		finish(s->end, rows, columns, c, ldc);
 }
 
 extern const struct ql_gemm_f32 gemm_f32_ref;

@@ -5,7 +5,7 @@
  * the end; with ORDERED by rounded products starting at the earlier sum (see struct ql_gemm_f32). The last vector
  * of a row is masked unless the tile is full, so that nothing beyond the columns is accessed. The including file
  * defines ORDERED (0 or 1), VECTOR, LANES, MR, NV (vectors of a tile's row), MASK, MASK_OF(n), LOAD(p),
- * LOAD_SOME(p, mask), STORE(p, v), STORE_SOME(p, mask, v), SPREAD(x), FMA(a, b, c), MUL(a, b), ADD(a, b), ZERO(), and MASK_AT(p), which makes
+ * LOAD_SOME(p, mask), STORE(p, v), STORE_SOME(p, mask, v), SPREAD(x), FMA(a, b, c), MUL(a, b), ADD(a, b), MAX(a, b) (b if it is nan or both are 0), ZERO(), and MASK_AT(p), which makes
  * a mask of the LANES bits at p; TURN, turn(b, ldb, v), which makes v[x] the numbers x of LANES
  * columns, and fetch(b, ldb), which prefetches a number of each.
  */
@@ -67,12 +67,22 @@ QL_INLINE void block(const int rows, const int vectors, const bool full, int col
 			put(c + i * ldc + LANES * j, !full && j == vectors - 1, some, sum[i][j], add);
 }
 
+/* Adding -0 changes nothing. */
+QL_INLINE VECTOR ended(const struct ql_tile_end_f32 *e, int row, int64_t at, bool last, MASK some, VECTOR v)
+{
+	v = ADD(v, SPREAD(e->bias ? e->bias[row] : -0.0f));
+	if (e->other)
+		v = ADD(v, load(e->other + at, last, some));
+	return MAX(SPREAD(e->least), v);
+}
+
 QL_INLINE void taps_block(const int rows, const int vectors, int columns, const struct ql_taps_f32 *s, const float *a,
 	int64_t lda, float *c, int64_t ldc, enum ql_tile_start start)
 {
 	MASK some = MASK_OF(columns - (vectors - 1) * LANES);
 	const bool go_on = ORDERED ? start != QL_TILE_NEW : start == QL_TILE_ON, add = !ORDERED && start == QL_TILE_ADD;
 	const float *from = s->from;
+	const int64_t ahead = s->ahead;
 	VECTOR sum[MR][NV];
 
 #pragma GCC unroll 8
@@ -80,7 +90,9 @@ QL_INLINE void taps_block(const int rows, const int vectors, int columns, const 
 #pragma GCC unroll 4
 		for (int j = 0; j < vectors; j++)
 			sum[i][j] = go_on ? load(c + i * ldc + LANES * j, j == vectors - 1, some) : ZERO();
-	for (int64_t l = 0, k = s->channels * s->taps; l < k; from += s->plane)
+	for (int64_t l = 0, k = s->channels * s->taps; l < k; from += s->plane) {
+		for (int j = 0; ahead && j < vectors; j++)
+			__builtin_prefetch(from + ahead + LANES * j);
 		for (int64_t t = 0; t < s->taps; t++, l++) {
 			const uint8_t *inside = (const uint8_t *)&s->inside[t];
 			VECTOR v[NV];
@@ -97,11 +109,22 @@ QL_INLINE void taps_block(const int rows, const int vectors, int columns, const 
 					sum[i][j] = ORDERED ? ADD(sum[i][j], MUL(x, v[j])) : FMA(x, v[j], sum[i][j]);
 			}
 		}
+	}
 #pragma GCC unroll 8
 	for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
-		for (int j = 0; j < vectors; j++)
-			put(c + i * ldc + LANES * j, j == vectors - 1, some, sum[i][j], add);
+		for (int j = 0; j < vectors; j++) {
+			const bool last = j == vectors - 1;
+			const int64_t p = i * ldc + LANES * j;
+
+			if (s->end)
+				put(c + p, last, some,
+					ended(s->end, i, p, last, some,
+						add ? ADD(load(c + p, last, some), sum[i][j]) : sum[i][j]),
+					false);
+			else
+				put(c + p, last, some, sum[i][j], add);
+		}
 }
 
 /* Columns with consecutive k: TURN k of LANES columns are turned in registers; the last ones from a copy, with zeros

@@ -17,6 +17,13 @@ enum ql_tile_start {
 	QL_TILE_ON,  /* a sum starts there, as if the tile before had not ended */
 };
 
+/* What becomes of the sums of row i: max(sum + bias[i] + other, least), each step rounded; nan and -0 stay. */
+struct ql_tile_end_f32 {
+	const float *bias;  /* NULL: none */
+	const float *other; /* a second operand, laid out like c; NULL: none */
+	float least;        /* 0, or -infinity: none */
+};
+
 /* Where a convolution reads nr consecutive pixels: number p of channel c at tap t is from[c * plane + at[t] + p], or 0
  * (and is not read) unless bit p of inside[t] is set. */
 struct ql_taps_f32 {
@@ -24,6 +31,8 @@ struct ql_taps_f32 {
 	int64_t channels, plane, taps;
 	const int64_t *at;
 	const uint64_t *inside;
+	const struct ql_tile_end_f32 *end; /* NULL: sums stay as they are */
+	int64_t ahead;                     /* numbers so far ahead are fetched, for tiles to come; 0: none */
 };
 
 /* One micro-tile product in float32: c[i][j] = sum over k of a[i * lda + l] * b[l * ldb + j], in order of l, and what

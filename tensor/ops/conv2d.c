@@ -6,7 +6,10 @@
 #include <string.h>
 
 #include "tensor/conv/conv.h"
+#include "tensor/deferred.h"
 #include "tensor/kernels/kernels.h"
+#include "tensor/ledger.h"
+#include "tensor/ops.h"
 #include "tensor/ops/ops.h"
 #include "tensor/scratch.h"
 
@@ -120,10 +123,10 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	return QL_OK;
 }
 
-static enum ql_status sums(struct ql_ctx *ctx, const struct ql_conv *c, const float *x, const float *w,
-	const struct ql_epilogue *e, float *y)
+static struct ql_conv_sums sums_of(
+	const struct ql_conv *c, const float *w, const struct ql_epilogue *e, const float *other, float *y)
 {
-	struct ql_conv_sums s = {.groups = c->groups,
+	return (struct ql_conv_sums){.groups = c->groups,
 		.channels = c->c / c->groups,
 		.rows = c->o / c->groups,
 		.a = w,
@@ -131,10 +134,55 @@ static enum ql_status sums(struct ql_ctx *ctx, const struct ql_conv *c, const fl
 		.th = c->window.out[0],
 		.tw = c->window.out[1],
 		.every = {1, 1},
-		.e = *e};
+		.e = *e,
+		.other = other};
+}
+
+static enum ql_status sums(struct ql_ctx *ctx, const struct ql_conv *c, const float *x, const float *w, float *y)
+{
+	static const struct ql_epilogue plain;
+	struct ql_conv_sums s = sums_of(c, w, &plain, NULL, y);
 	enum ql_status status = ql_conv_unfold(ctx, c, x, &s.u);
 
 	return status ? status : ql_conv_sums(ctx, &s);
+}
+
+/* What is added to the result by the call that follows, and a relu behind that: where it has the layout of the result and the
+ * sums are added up by tiles in place. Else s stays as it is. */
+static enum ql_status join_sum(
+	struct ql_ctx *ctx, const struct ql_call *call, const struct ql_tensor *out, struct ql_conv_sums *s)
+{
+	struct ql_join *join = call->join;
+	struct ql_tensor *other = join ? join->second->in[1 - join->at] : NULL;
+	enum ql_status status = QL_OK;
+
+	if (!join || s->e.act || out != call->out[0] || join->second->op != &ql_op_add ||
+		ql_call_attr(join->second, "out") || other->dtype != QL_float32 || other->q ||
+		!ql_tensor_is_contiguous(other) || !ql_tensor_same_shape(other, out) || !ql_conv_takes_other(ctx, s))
+		return QL_OK;
+	status = ql_deferred_settle(ctx, other->storage);
+	if (status || ql_is_closed(other))
+		return status;
+	s->other = ql_tensor_data(other);
+	if (join->third) {
+		s->e.act = join->third->op->impl;
+		s->e.relu = true;
+	}
+	return QL_OK;
+}
+
+/* The rows of the ledger of the calls that were computed, too. */
+static void joined(struct ql_join *join, const struct ql_call *call)
+{
+	join->second->in[join->at] = call->out[0];
+	join->operands = ql_ledger_key(join->second);
+	join->second->path = call->path;
+	join->second->kernel = call->kernel;
+	if (join->third) {
+		join->third->path = call->path;
+		join->third->kernel = call->kernel;
+	}
+	join->done = true;
 }
 
 /* Applies bias and activation by other ops after the sums. */
@@ -166,27 +214,29 @@ static enum ql_status finish_apart(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
-static const struct ql_epilogue plain;
-
-static enum ql_status sums_only(struct ql_ctx *ctx, const struct ql_conv *c, const float *x, const float *w, float *y)
-{
-	return sums(ctx, c, x, w, &plain, y);
-}
-
-/* float32: bias and activation while the block is in the cache */
+/* float32: bias and activation, and a sum that follows, while the block is in the cache */
 static enum ql_status eval_fused(struct ql_ctx *ctx, struct ql_call *call, const struct ql_conv *c)
 {
 	struct ql_tensor *bias = NULL;
 	struct sides s;
 	struct ql_epilogue e;
+	struct ql_conv_sums all = {.other = NULL};
 	enum ql_status status = sides_open(ctx, call, false, &s);
 
 	call->path = "float32";
 	call->kernel = ql_conv_kernel(ctx, c->o / c->groups);
 	if (!status)
 		status = ql_epilogue_of(ctx, call, c->o, &e, &bias);
+	if (!status) {
+		all = sums_of(c, ql_tensor_data(s.in[1]), &e, NULL, ql_tensor_data(s.out));
+		status = ql_conv_unfold(ctx, c, ql_tensor_data(s.in[0]), &all.u);
+	}
 	if (!status)
-		status = sums(ctx, c, ql_tensor_data(s.in[0]), ql_tensor_data(s.in[1]), &e, ql_tensor_data(s.out));
+		status = join_sum(ctx, call, s.out, &all);
+	if (!status)
+		status = ql_conv_sums(ctx, &all);
+	if (!status && all.other)
+		joined(call->join, call);
 	ql_tensor_release(ctx, bias);
 	return sides_close(ctx, call, &s, status);
 }
@@ -203,7 +253,7 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 		status = QL_OK;
 	}
 	if (!status)
-		status = compute(ctx, call, &c, c.o / c.groups, sums_only, ql_conv_wide_y);
+		status = compute(ctx, call, &c, c.o / c.groups, sums, ql_conv_wide_y);
 	return status ? status : finish_apart(ctx, call);
 }
 

@@ -2,7 +2,7 @@
  * Convolutions that read their source in place: ordered sums have the bits of plain loops over (channels, kernel),
  * fused ones those of one thread and one image, near to sums in double; under every level, for sizes around the widths
  * of tiles and blocks, one to many channels and rows, groups, kernels of 1 to 49 taps with any padding above and below,
- * bias and activation.
+ * bias, a second operand and activation.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -64,25 +64,35 @@ static bool right(const struct ql_conv_sums *s, bool ordered, const float *bias)
 				sum = plain(s, n, r / s->rows, r % s->rows, p / s->tw, p % s->tw, &exact, &size);
 				if (bias) {
 					sum = sum + bias[r];
-					sum = sum < 0 ? 0 : sum;
 					exact += (double)bias[r];
+				}
+				if (s->other) {
+					float other = s->other[(n * s->groups * s->rows + r) * s->th * s->tw + p];
+
+					sum = sum + other;
+					exact += (double)other;
+				}
+				if (s->e.act) {
+					sum = sum < 0 ? 0 : sum;
 					exact = exact < 0 ? 0 : exact;
 				}
 				if (ordered)
 					good &= got <= sum && got >= sum;
 				good &= fabs((double)got - exact) <=
-					(double)(s->channels * s->u.taps + 2) * 0x1p-24 * (size + 1);
+					(double)(s->channels * s->u.taps + 3) * 0x1p-24 * (size + 2);
 			}
 	return good;
 }
 
-static void test_shape(struct ql_ctx *ctx, struct ql_ctx *one, const struct shape *h, bool finish)
+static void test_shape(struct ql_ctx *ctx, struct ql_ctx *one, const struct shape *h, int end)
 {
+	bool finish = end & 1;
 	int64_t taps = h->kernel[0] * h->kernel[1], y[64], x[64], all = h->groups * h->rows;
 	int64_t gh = h->h + h->above + h->below - h->kernel[0] + 1, size = all * gh * h->w;
 	float *from = new (h->images * h->groups * h->channels * h->h * h->w, 1);
 	float *a = new (all * h->channels * taps, 2), *bias = new (all, 3);
 	float *target = new (h->images * size + 1, 4), *again = new (h->images * size + 1, 4);
+	float *other = new (h->images * size, 5);
 	struct ql_conv_sums s = {.u = {.from = from,
 					 .images = h->images,
 					 .planes = h->groups * h->channels,
@@ -108,21 +118,25 @@ static void test_shape(struct ql_ctx *ctx, struct ql_ctx *one, const struct shap
 		y[t] = t / h->kernel[1] - h->above;
 		x[t] = t % h->kernel[1] - h->kernel[1] / 2;
 	}
+	s.other = end & 2 ? other : NULL;
 	if (finish)
-		s.e = (struct ql_epilogue){
-			.bias = bias, .act = ql_op_by_name(ql_ops, "relu")->impl, .variant = s.u.variant};
+		s.e = (struct ql_epilogue){.bias = bias,
+			.act = ql_op_by_name(ql_ops, "relu")->impl,
+			.relu = end & 6, /* else by the activation's own function, after the tiles */
+			.variant = s.u.variant};
 	CHECK(ql_conv_is_taps(&s), "%d x %d: other path", (int)h->h, (int)h->w);
 	CHECK(ql_conv_taps(ctx, &s) == QL_OK, "%s", ctx->err);
 	CHECK(right(&s, ctx->kernels->ordered, finish ? bias : NULL),
-		"%s: %d images, %d groups, %d channels, %d rows, %d x %d, kernel %d x %d, finish %d",
+		"%s: %d images, %d groups, %d channels, %d rows, %d x %d, kernel %d x %d, end %d",
 		ctx->kernels->tiles->name, (int)h->images, (int)h->groups, (int)h->channels, (int)h->rows, (int)h->h,
-		(int)h->w, (int)h->kernel[0], (int)h->kernel[1], finish);
+		(int)h->w, (int)h->kernel[0], (int)h->kernel[1], end);
 	for (int64_t n = 0; n < h->images; n++) {
 		struct ql_conv_sums image = s;
 
 		image.u.images = 1;
 		image.u.from = from + n * s.u.planes * h->h * h->w;
 		image.target = again + n * size;
+		image.other = s.other ? other + n * size : NULL;
 		CHECK(ql_conv_taps(one, &image) == QL_OK, "%s", one->err);
 	}
 	CHECK(memcmp(target, again, (size_t)(h->images * size + 1) * sizeof(float)) == 0,
@@ -132,6 +146,7 @@ static void test_shape(struct ql_ctx *ctx, struct ql_ctx *one, const struct shap
 	free(a);
 	free(bias);
 	free(target);
+	free(other);
 	free(again);
 }
 
@@ -156,7 +171,8 @@ int main(void)
 			for (int ordered = 0; ordered < 2; ordered++) {
 				ctx->kernels = one->kernels = ordered ? ql_kernels_ordered() : ql_kernels_cpu();
 				for (size_t k = 0; k < sizeof(shapes) / sizeof(shapes[0]); k++)
-					test_shape(ctx, one, &shapes[k], k % 2);
+					for (int end = 0; end < 8; end++)
+						test_shape(ctx, one, &shapes[k], end);
 			}
 			ql_ctx_free(ctx);
 			ql_ctx_free(one);

@@ -140,6 +140,68 @@ host_it('runs a convolution and a sum in one call', function()
 	end
 end)
 
+-- The same for floats, and with the relu behind the sum.
+local function check_floats(f, v, joined, relus)
+	local g = graph.trace(f, v)
+	local inner = {}
+	for _, name in ipairs(g.order) do
+		if g.nodes[name].op == 'add' then inner[#inner + 1] = name end
+	end
+	for _, ordered in ipairs {false, true} do
+		quant.log 'reset'
+		local y, counts = g:run(v, {ordered=ordered}), {add = 0, relu = 0}
+		for _, row in ipairs(quant.ledger()) do
+			if counts[row.op] and row.kernel:find '^gemm_f32' then counts[row.op] = counts[row.op] + row.count end
+		end
+		local one = rows_of_log()
+		local z = g:run(v, {keep=inner, ordered=ordered})
+		local two = rows_of_log()
+		assert(y:view(-1):eq(z:view(-1)):all():item(), g)
+		assert(counts.add == joined and counts.relu == (relus or 0), ('%d sums, %d relus'):format(counts.add, counts.relu))
+		for key, n in pairs(one) do assert(two[key] == n, key) end
+		for key, n in pairs(two) do assert(one[key] == n, key) end
+	end
+end
+
+host_it('runs a convolution of floats, a sum and its relu in one call', function()
+	tensor.seed(9)
+	local function weights(o, i, k) return tensor.randn(o, i, k, k), tensor.randn(o) end
+	for _, channels in ipairs {3, 16, 40} do
+		local v = tensor.randn(2, channels, 7, 9)
+		local w, b = weights(channels, channels, 3)
+		local deep = weights(channels, 1, 3)
+		local function conv(x, o)
+			o = o or {}
+			o.pad = 1
+			return x:conv2d(w, b, o)
+		end
+		local function module(f) return nn.module(function(_, x) return f(x) end) end
+		check_floats(module(function(x) return (conv(x) + x):relu() end), v, 1, 1)
+		check_floats(module(function(x) return (x + conv(x)):relu():tanh() end), v, 1, 1)
+		check_floats(module(function(x) return (x:conv2d(w, {pad=1}) + x:relu()):relu() end), v, 1, 1)
+		check_floats(module(function(x) return conv(x) + x end), v, 1)
+		check_floats(module(function(x) return (conv(x) + conv(x, {dilation=1})):relu() end), v, 1, 1)
+		check_floats(module(function(x) return (conv(x, {stride=2}) + x:maxpool2d(2, {pad={0, 1, 0, 1}})):relu() end), v, 1, 1)
+		check_floats(module(function(x) return (conv(x, {act='relu'}) + x):relu() end), v, 0) -- another order
+		check_floats(module(function(x) return (conv(x) + x:mean{axis=1, keep=true}):relu() end), v, 0) -- broadcast
+		check_floats(module(function(x) return (conv(x) + x:permute(1, 2, 4, 3):contiguous():permute(1, 2, 4, 3)):relu() end), v, 0)
+		check_floats(module(function(x) return (x:conv2d(deep, {pad=1, groups=channels}) + x):relu() end), v, 0)
+		check_floats(module(function(x)
+			local y = conv(x) + x
+			return y:relu() * y -- the sum has another user
+		end), v, 1)
+		check_floats(module(function(x)
+			local y = conv(x)
+			return (y + x):relu() - y -- the convolution has
+		end), v, 0)
+		check_floats(module(function(x) return (conv(x) + x):relu():to 'float16' end), v:to 'float16', 0)
+	end
+	local many = tensor.randn(70, 5, 4, 4) -- many small images are computed in another way
+	local w = tensor.randn(5, 5, 3, 3)
+	local g = graph.trace(nn.module(function(_, x) return (x:conv2d(w, {pad=1}) + x):relu() end), many)
+	assert(g:run(many):eq((many:conv2d(w, {pad=1}) + many):relu()):all():item())
+end)
+
 host_it('runs chains of elementwise nodes in one pass', function()
 	local f = function(_, x) return (x * 2 + 1):tanh() * x - 1 end
 	local g = graph.trace(nn.module(f), tensor.randn(2, 10000))
