@@ -9,7 +9,7 @@
 #include "tensor/base.h"
 
 #define QL_PARALLEL_MIN_NS \
-	10000 /* on any machine: moving a smaller loop's data to other cores costs more than it saves */
+	4000 /* on any machine: moving a smaller loop's data to other cores costs more than it saves */
 
 /* body works on items begin..end-1 and may neither fail, allocate nor call back into the host. */
 typedef void ql_parallel_fn(void *arg, int64_t begin, int64_t end);

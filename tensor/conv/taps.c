@@ -28,8 +28,8 @@
 #define PANEL 64   /* of a tile, at most */
 #define TAPS 64    /* at most */
 #define SMALL 9    /* pixels of an image, at least: with fewer, tiles are mostly empty */
-#define TASKS_PER_THREAD 4
-#define CHUNK_NS 10000.0  /* at least */
+#define TASKS_PER_THREAD 2
+#define CHUNK_NS 2000.0   /* at least; claiming one takes 0.05 us, and a thread that finds none waits for the last */
 #define SPLIT (512 << 10) /* bytes */
 #define LARGEST (1 << 20) /* numbers of an image that is copied */
 #define APART 16          /* numbers between planes, so that they do not meet in a few sets of the caches */
@@ -203,7 +203,8 @@ static int64_t tasks_of(const struct job *j)
 	return j->s->groups * j->image_blocks * j->pixel_blocks * j->row_blocks;
 }
 
-/* Divides rows only when there are too few blocks for the threads. */
+/* Divides rows evenly, and only when there are too few blocks for the threads: below three tiles, which load more than
+ * they multiply, only if threads would have none. */
 static void cut(struct job *j)
 {
 	const struct ql_conv_sums *s = j->s;
@@ -217,8 +218,8 @@ static void cut(struct job *j)
 	j->image_blocks = ql_ceil_div(j->count, j->images);
 	j->rows = s->rows;
 	j->row_blocks = 1;
-	while (j->rows > 2 * mr && tasks_of(j) < wanted) {
-		j->rows = ql_ceil_div(ql_ceil_div(j->rows, 2), mr) * mr;
+	while (j->rows > (tasks_of(j) < j->ctx->threads ? 1 : 3) * mr && tasks_of(j) < wanted) {
+		j->rows = ql_ceil_div(s->rows, 2 * j->row_blocks);
 		j->row_blocks = ql_ceil_div(s->rows, j->rows);
 	}
 }
