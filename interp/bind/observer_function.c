@@ -78,7 +78,7 @@ static enum ql_status choose(
 	if (!lua_checkstack(L, 8))
 		return ql_fail(ctx, QL_ERR_MEMORY,
 			"observer: function: wanted room for a call, got too many calls inside each other");
-	ql_range_error_even(&view->cells, view->cells.min, view->cells.max, false, spec->bins, c.even);
+	ql_range_error_even(&view->cells, view->cells.min, view->cells.max, false, spec->bins, c.even, NULL);
 	ctx->recorded = false; /* graph.trace sees the op that needs the function, not what is in it */
 	lua_pushcfunction(L, protected_choice);
 	lua_pushlightuserdata(L, &c);

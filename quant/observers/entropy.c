@@ -19,12 +19,13 @@
  */
 #include <math.h>
 
-#include "quant/ranges/observer.h"
+#include "quant/observers/entropy.h"
 
 #define FIRST 128    /* bins of the shortest candidate */
 #define ROUNDED 1e-9 /* more than the rounding errors of a divergence */
+#define TIE 1e-12    /* divergences that differ by less are equal: the last one is taken */
+#define WANTED 16    /* thresholds of mse, at most: beyond that the search decides */
 #define MOST 0.5     /* share that may be clipped: a single bin always equals itself */
-#define EMPTY 8      /* bins counted together; divides their number */
 #define LEAST 4      /* values per level: with fewer there is no meaningful distribution, and nothing is clipped */
 
 /* Sums over the nonempty bins: most bins of a block of 32 values are empty, and adding 0 changes no bit. */
@@ -32,45 +33,66 @@ struct sums {
 	const double *h;      /* bins */
 	double *weight, *log; /* sums over the first nonempty bins */
 	int32_t *at;          /* those bins */
-	int32_t *held;        /* bins + 1: number of nonempty bins among the first ones */
-	int32_t *group;       /* bins / EMPTY + 1 */
+	uint64_t *held;       /* a bit for each bin that is not empty, and a word of zeros */
+	int32_t *before;      /* number of nonempty bins before each word */
 	int n_held;
 };
 
+#define WORD 64 /* bins of a word; divides their number */
+
 static double xlogx(double x)
 {
-	return x > 0 ? x * log(x) : 0;
+	return x > 0 && x != 1 ? x * log(x) : 0;
 }
 
-/* Counts and lists the nonempty bins. No branch depends on the bins, because none of them could be predicted: a group of
- * bins is counted as a whole, and gone through again if its number is listed, which it stays if it holds something. */
+static int ones(uint64_t x)
+{
+	x -= x >> 1 & 0x5555555555555555;
+	x = (x & 0x3333333333333333) + (x >> 2 & 0x3333333333333333);
+	x = (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0f;
+	return (int)(x * 0x0101010101010101 >> 56);
+}
+
+/* The number of nonempty bins among the first i. */
+static int held_before(const struct sums *s, int i)
+{
+	return s->before[i / WORD] + ones(s->held[i / WORD] & (((uint64_t)1 << (i % WORD)) - 1));
+}
+
+/* Marks the nonempty bins. */
+static void mark_held(struct sums *s, int bins)
+{
+	for (int w = 0; w < bins / WORD; w++) {
+		uint64_t word = 0;
+
+		for (int k = 0; k < WORD; k++)
+			word |= (uint64_t)(s->h[w * WORD + k] > 0) << k;
+		s->held[w] = word;
+	}
+}
+
+/* Lists the nonempty bins among those that are marked. */
 static void list_held(struct sums *s, int bins)
 {
-	int32_t *group = s->group, groups = 0, n = 0;
+	int n = 0;
 
-	s->held[0] = 0;
-	for (int32_t i = 0; i < bins; i += EMPTY) {
-		int32_t here = 0;
+	for (int w = 0; w < bins / WORD; w++) {
+		uint64_t word = s->held[w];
 
-		for (int k = 0; k < EMPTY; k++)
-			here += s->h[i + k] > 0;
-		for (int k = 1; k <= EMPTY; k++)
-			s->held[i + k] = n + here;
-		group[groups] = i;
-		groups += here > 0;
-		n += here;
-	}
-	s->n_held = n;
-	for (int32_t g = 0; g < groups; g++) {
-		int32_t i = group[g];
+		s->before[w] = n;
+		for (uint64_t left = word; left; left &= left - 1) {
+			int i = w * WORD + __builtin_ctzll(left);
+			bool holds = s->h[i] > 0;
 
-		n = s->held[i];
-		for (int k = 0; k < EMPTY; k++) {
-			s->at[n] = i + k;
-			n += s->h[i + k] > 0;
-			s->held[i + k + 1] = n;
+			s->at[n] = i;
+			n += holds;
+			word ^= holds ? 0 : left & -left;
 		}
+		s->held[w] = word;
 	}
+	s->held[bins / WORD] = 0;
+	s->before[bins / WORD] = n;
+	s->n_held = n;
 }
 
 static void run_sums(struct sums *s, int bins)
@@ -87,7 +109,7 @@ static void run_sums(struct sums *s, int bins)
 
 static double weight_before(const struct sums *s, int i)
 {
-	return s->weight[s->held[i]];
+	return s->weight[held_before(s, i)];
 }
 
 /* The next candidate from i on: one that ends in a nonempty bin, or that includes all bins. */
@@ -97,7 +119,7 @@ static int candidate(const struct sums *s, int i)
 
 	if (s->h[i - 1] != 0 || all - weight_before(s, i) <= 1e-9 * all)
 		return i;
-	return s->at[s->held[i]] + 1;
+	return s->at[held_before(s, i)] + 1;
 }
 
 /* A lower bound of the divergence: the other levels as if their bins were equal. */
@@ -105,7 +127,7 @@ static double least(const struct sums *s, int i, int shift)
 {
 	double all = s->weight[s->n_held], kept = weight_before(s, i), tail = all - kept, last = s->h[i - 1];
 	int64_t levels = (int64_t)1 << shift;
-	int first = s->held[((levels - 1) * i + levels - 1) >> shift], end = s->held[i];
+	int first = held_before(s, (int)(((levels - 1) * i + levels - 1) >> shift)), end = held_before(s, i);
 	double weight = kept - s->weight[first];
 
 	if (tail > MOST * all)
@@ -122,19 +144,19 @@ static double divergence(const struct sums *s, int i, int shift)
 {
 	double all = s->weight[s->n_held], kept = weight_before(s, i), tail = all - kept, last = s->h[i - 1], cross = 0;
 	int64_t levels = (int64_t)1 << shift;
-	int from = 0;
+	int from = 0; /* nonempty bins before the level */
 
 	if (tail > MOST * all)
 		return INFINITY;
 	for (int64_t k = 1; k <= levels; k++) {
-		int to = (int)((k * i + levels - 1) >> shift);
-		double held = s->held[to] - s->held[from], weight = weight_before(s, to) - weight_before(s, from);
+		int end = (int)((k * i + levels - 1) >> shift), to = held_before(s, end);
+		double held = to - from, weight = s->weight[to] - s->weight[from];
 
 		if (weight > 0 && weight != held) /* the logarithm of 1 is 0 */
-			cross += (weight + (to == i ? tail : 0)) * log(weight / held);
+			cross += (weight + (end == i ? tail : 0)) * log(weight / held);
 		from = to;
 	}
-	return (s->log[s->held[i]] - xlogx(last) + xlogx(last + tail) - cross) / all - log(all) + log(kept);
+	return (s->log[held_before(s, i)] - xlogx(last) + xlogx(last + tail) - cross) / all - log(all) + log(kept);
 }
 
 /* The codes' levels, as a power of two. */
@@ -145,38 +167,163 @@ static int levels_of(const struct ql_view *v)
 	return v->rule->codes.bits - (v->rule->is_symmetric || !one_sign ? 1 : 0);
 }
 
-static void range(const struct ql_view *v, double *lo, double *hi)
-{
-	double most = fmax(fabs(v->cells.min), fabs(v->cells.max)), best = INFINITY, t = most, whole;
-	int bins = v->rule->bins, shift = levels_of(v);
-	double *weight = v->room + bins, *log_sum = weight + bins + 1;
-	int32_t *at = (int32_t *)(void *)(log_sum + bins + 1);
-	struct sums s = {v->room, weight, log_sum, at, at + bins, at + 2 * bins + 1, 0};
+/* What the search needs: the bins and sums of a view. */
+struct bins {
+	const struct ql_view *v;
+	double most; /* largest |x| */
+	int n, shift;
+	struct sums sums;
+	double whole; /* divergence of all bins */
+};
 
-	*lo = v->cells.min;
-	*hi = v->cells.max;
-	if (most == 0 || v->cells.total < LEAST * fmin(1 << shift, FIRST))
-		return;
-	if (v->even)
-		ql_even_bins(v->even, most, bins, v->room);
-	else
-		ql_range_error_even(&v->cells, 0, most, true, bins, v->room);
-	v->room[0] = v->room[1];
-	run_sums(&s, bins);
-	whole = divergence(&s, bins, shift);
-	for (int i = candidate(&s, FIRST); i <= bins; i = i < bins ? candidate(&s, i + 1) : i + 1) {
+/* False: there is nothing to search, the range is that of all values. */
+static bool start(struct bins *b, const struct ql_view *v)
+{
+	int n = v->rule->bins;
+	double *weight = v->room + n, *log_sum = weight + n + 1;
+	uint64_t *held = (uint64_t *)(void *)(log_sum + n + 1);
+	int32_t *at = (int32_t *)(void *)(held + n / WORD + 1);
+
+	*b = (struct bins){.v = v,
+		.most = fmax(fabs(v->cells.min), fabs(v->cells.max)),
+		.n = n,
+		.shift = levels_of(v),
+		.sums = {v->room, weight, log_sum, at, held, at + n, 0}};
+	return b->most != 0 && v->cells.total >= LEAST * fmin(1 << b->shift, FIRST);
+}
+
+static void fill(struct bins *b)
+{
+	struct sums *s = &b->sums;
+	double *h = b->v->room;
+
+	if (b->v->even) {
+		ql_even_bins(b->v->even, b->most, b->n, h);
+		mark_held(s, b->n);
+	} else {
+		ql_range_error_even(&b->v->cells, 0, b->most, true, b->n, h, s->held);
+	}
+	h[0] = h[1];
+	s->held[0] = (s->held[0] & ~(uint64_t)1) | (s->held[0] >> 1 & 1);
+	run_sums(s, b->n);
+	b->whole = divergence(s, b->n, b->shift);
+}
+
+/* The range of the first i bins. */
+static void range_of(const struct bins *b, int i, double *lo, double *hi)
+{
+	const struct ql_range_error *c = &b->v->cells;
+	double t = i == b->n ? b->most : b->most * i / b->n;
+
+	*lo = fmin(fmax(-t, c->min), c->max);
+	*hi = fmax(fmin(t, c->max), *lo);
+}
+
+static int search(const struct bins *b)
+{
+	const struct sums *s = &b->sums;
+	double best = INFINITY;
+	int found = b->n;
+
+	for (int i = candidate(s, FIRST); i <= b->n; i = i < b->n ? candidate(s, i + 1) : i + 1) {
 		double d;
 
-		if (least(&s, i, shift) > fmin(best, whole) + ROUNDED)
+		if (least(s, i, b->shift) > fmin(best, b->whole) + ROUNDED)
 			continue;
-		d = i == bins ? whole : divergence(&s, i, shift);
-		if (d <= best + 1e-12) {
+		d = i == b->n ? b->whole : divergence(s, i, b->shift);
+		if (d <= best + TIE) {
 			best = d < best ? d : best;
-			t = i == bins ? most : most * i / bins;
+			found = i;
 		}
 	}
-	*lo = fmin(fmax(-t, v->cells.min), v->cells.max);
-	*hi = fmax(fmin(t, v->cells.max), *lo);
+	return found;
+}
+
+static void range(const struct ql_view *v, double *lo, double *hi)
+{
+	struct bins b;
+	int found = v->rule->bins;
+
+	if (start(&b, v)) {
+		fill(&b);
+		found = search(&b);
+	}
+	range_of(&b, found, lo, hi);
+}
+
+/* ---- for mse ---- */
+
+/* The thresholds that mse wants. */
+struct wanted {
+	int n, end[WANTED];
+};
+
+/* Lists the ends of bins that hold something of a cell, where the range is wanted. False: there are too many. */
+static bool list_wanted(const struct bins *b, int cell, double least, bool (*wanted)(void *arg, double lo, double hi),
+	void *arg, struct wanted *w)
+{
+	const struct ql_range_error *c = &b->v->cells;
+	double width = b->most / b->n, from = c->lo[cell], to = c->hi[cell], lo, hi;
+	int last;
+
+	if (from < 0) {
+		from = -c->hi[cell] > 0 ? -c->hi[cell] : 0;
+		to = -c->lo[cell];
+	}
+	if (to + 2 * width < least)
+		return true;
+	last = ql_bin_of(to / width, b->n) + 1;
+	for (int i = ql_bin_of(from / width, b->n) + 1; i <= last; i++) {
+		if (i < FIRST || i == b->n || b->most * i / b->n < least)
+			continue;
+		range_of(b, i, &lo, &hi);
+		if (!wanted(arg, lo, hi))
+			continue;
+		if (w->n == WANTED)
+			return false;
+		w->end[w->n++] = i;
+	}
+	return true;
+}
+
+/* Whether all candidates are ends of bins that hold something, as long as the largest value has some weight (see candidate). */
+static bool ends_at_values(const struct ql_range_error *c)
+{
+	double weight = -c->lo[0] > c->hi[c->n - 1] ? c->weight[0] : c->weight[c->n - 1];
+
+	return weight >= 1e-6 * c->total;
+}
+
+/* Whether the search may end at one of these. */
+static bool may_be(const struct bins *b, const struct wanted *w)
+{
+	const struct sums *s = &b->sums;
+
+	for (int k = 0; k < w->n; k++)
+		if (candidate(s, w->end[k]) == w->end[k] && divergence(s, w->end[k], b->shift) <= b->whole + ROUNDED)
+			return true;
+	return false;
+}
+
+bool ql_entropy_range(const struct ql_view *v, double least, bool (*wanted)(void *arg, double lo, double hi), void *arg,
+	double *lo, double *hi)
+{
+	struct wanted w = {.n = 0};
+	struct bins b;
+	bool listed;
+
+	if (!start(&b, v))
+		return false;
+	listed = ends_at_values(&v->cells);
+	for (int i = 0; i < v->cells.n && listed; i++)
+		listed = list_wanted(&b, i, least, wanted, arg, &w);
+	if (listed && w.n == 0)
+		return false;
+	fill(&b);
+	if (listed && !may_be(&b, &w))
+		return false;
+	range_of(&b, search(&b), lo, hi);
+	return true;
 }
 
 extern const struct ql_observer_kind ql_observer_entropy;

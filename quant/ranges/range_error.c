@@ -230,29 +230,68 @@ void ql_rule_reach(const struct ql_rule *rule, double lo, double hi, double *fro
 
 #define NEAREST 0x1.8p52 /* adding and subtracting it rounds half to even */
 
-/* sum of density * integral of (u - n)^2, u = x * inverse; codes a..b. n is a multiple of LANES. */
-QL_SIMD(double, affine_error, (const struct ql_range_error *c, int64_t n, double inverse, double a, double b), {
+/* density * integral of (u - n)^2, u = x * inverse; codes a..b. */
+QL_INLINE double cell_error(double lo, double hi, double density, double inverse, double a, double b)
+{
+	double u = lo * inverse, v = hi * inverse, p = u < a ? a : u, q = v < a ? a : v;
+
+	p = ((p > b ? b : p) + NEAREST) - NEAREST;
+	q = ((q > b ? b : q) + NEAREST) - NEAREST;
+	return density *
+	       ((q - p) * (1.0 / 12) + ((v - q) * (v - q) * (v - q) - (u - p) * (u - p) * (u - p)) * (1.0 / 3));
+}
+
+/* Codes in steps from the zero point. */
+struct codes_of_range {
+	double inverse, a, b, error;
+};
+
+/* The sums of a single range, and of QL_RANGE_ERRORS ranges at once: for a block of 32 values the loop is too short to hide the
+ * latency of one chain of additions. n is a multiple of LANES. */
+QL_SIMD(void, affine_error, (const struct ql_range_error *c, int64_t n, struct codes_of_range *r), {
 	double lane[LANES];
 
 	for (int l = 0; l < LANES; l++)
 		lane[l] = 0;
 	for (int64_t i = 0; i < n; i += LANES)
-		for (int l = 0; l < LANES; l++) {
-			double u = c->lo[i + l] * inverse;
-			double v = c->hi[i + l] * inverse;
-			double p = u < a ? a : u;
-			double q = v < a ? a : v;
-
-			p = ((p > b ? b : p) + NEAREST) - NEAREST;
-			q = ((q > b ? b : q) + NEAREST) - NEAREST;
-			lane[l] += c->density[i + l] *
-				   ((q - p) * (1.0 / 12) +
-					   ((v - q) * (v - q) * (v - q) - (u - p) * (u - p) * (u - p)) * (1.0 / 3));
-		}
+		for (int l = 0; l < LANES; l++)
+			lane[l] += cell_error(c->lo[i + l], c->hi[i + l], c->density[i + l], r->inverse, r->a, r->b);
 	for (int w = LANES / 2; w > 0; w /= 2)
 		for (int l = 0; l < w; l++)
 			lane[l] += lane[l + w];
-	return lane[0];
+	r->error = lane[0];
+})
+
+QL_SIMD(void, affine_errors, (const struct ql_range_error *c, int64_t n, struct codes_of_range *r), {
+	double lane[LANES];
+	double lane1[LANES];
+	double lane2[LANES];
+	double lane3[LANES];
+
+	for (int l = 0; l < LANES; l++)
+		lane[l] = lane1[l] = lane2[l] = lane3[l] = 0;
+	for (int64_t i = 0; i < n; i += LANES)
+		for (int l = 0; l < LANES; l++) {
+			double lo = c->lo[i + l];
+			double hi = c->hi[i + l];
+			double density = c->density[i + l];
+
+			lane[l] += cell_error(lo, hi, density, r[0].inverse, r[0].a, r[0].b);
+			lane1[l] += cell_error(lo, hi, density, r[1].inverse, r[1].a, r[1].b);
+			lane2[l] += cell_error(lo, hi, density, r[2].inverse, r[2].a, r[2].b);
+			lane3[l] += cell_error(lo, hi, density, r[3].inverse, r[3].a, r[3].b);
+		}
+	for (int w = LANES / 2; w > 0; w /= 2)
+		for (int l = 0; l < w; l++) {
+			lane[l] += lane[l + w];
+			lane1[l] += lane1[l + w];
+			lane2[l] += lane2[l + w];
+			lane3[l] += lane3[l + w];
+		}
+	r[0].error = lane[0];
+	r[1].error = lane1[0];
+	r[2].error = lane2[0];
+	r[3].error = lane3[0];
 })
 
 /* The error by the scheme's encoder and decoder, at the middle of each cell; `shift`: minimum of the values. */
@@ -276,19 +315,50 @@ static double scheme_error(
 	return sum;
 }
 
+static void other_errors(const struct ql_range_error *c, const struct ql_rule *rule, int n, const double *lo,
+	const double *hi, double *error)
+{
+	for (int i = 0; i < n; i++) {
+		int32_t zero;
+		float scale = rule_fit(rule, lo[i], hi[i], &zero);
+
+		/* functions cannot be called here */
+		error[i] = rule->scheme->host ? 0 : scheme_error(c, rule, scale, zero, rule->scheme->shift ? lo[i] : 0);
+	}
+}
+
+void ql_range_errors(const struct ql_range_error *c, const struct ql_rule *rule, int n, const double *lo,
+	const double *hi, double *error)
+{
+	int64_t cells = ql_ceil_div(c->n, LANES) * LANES;
+	struct codes_of_range r[QL_RANGE_ERRORS];
+	double s[QL_RANGE_ERRORS];
+
+	if (!rule->scheme->affine || rule->scheme->shift) {
+		other_errors(c, rule, n, lo, hi, error);
+		return;
+	}
+	for (int i = 0; i < QL_RANGE_ERRORS; i++) {
+		int32_t zero;
+
+		if (i > 0 && i >= n) {
+			r[i] = r[0]; /* not read by the caller */
+			continue;
+		}
+		s[i] = (double)rule_fit(rule, lo[i], hi[i], &zero);
+		r[i] = (struct codes_of_range){1 / s[i], rule->codes.lo - zero, rule->codes.hi - zero, 0};
+	}
+	(n == 1 ? affine_error : affine_errors)[rule->variant](c, cells, r);
+	for (int i = 0; i < n; i++)
+		error[i] = s[i] * s[i] * s[i] * r[i].error;
+}
+
 double ql_range_error_of(const struct ql_range_error *c, const struct ql_rule *rule, double lo, double hi)
 {
-	int32_t zero;
-	float scale = rule_fit(rule, lo, hi, &zero);
-	double s = (double)scale;
+	double error;
 
-	if (rule->scheme->host)
-		return 0; /* functions cannot be called here */
-	if (!rule->scheme->affine || rule->scheme->shift)
-		return scheme_error(c, rule, scale, zero, rule->scheme->shift ? lo : 0);
-	return s * s * s *
-	       affine_error[rule->variant](
-		       c, ql_ceil_div(c->n, LANES) * LANES, 1 / s, rule->codes.lo - zero, rule->codes.hi - zero);
+	ql_range_errors(c, rule, 1, &lo, &hi, &error);
+	return error;
 }
 
 /* ---- counting ---- */
@@ -330,14 +400,28 @@ double ql_range_error_quantile(const struct ql_range_error *c, double weight, bo
 	return reverse ? c->min : c->max;
 }
 
-void ql_bins_add(double first, double last, double weight, int bins, double *out)
+static double within(double x, int bins)
 {
-	int a, b;
+	x = x > 0 ? x : 0;
+	return x < bins ? x : bins;
+}
 
-	first = fmin(fmax(first, 0), bins);
-	last = fmin(fmax(last, 0), bins);
-	a = (int)fmin(first, bins - 1);
-	b = (int)fmin(last, bins - 1);
+int ql_bin_of(double x, int bins)
+{
+	x = within(x, bins);
+	return x < bins - 1 ? (int)x : bins - 1;
+}
+
+/* Adds weight to the bins of first..last, and marks the bins that it reached: some of them may have got 0. */
+static inline void add(double first, double last, double weight, int bins, double *out, uint64_t *held)
+{
+	int a = ql_bin_of(first, bins), b = ql_bin_of(last, bins);
+
+	first = within(first, bins);
+	last = within(last, bins);
+	if (held)
+		for (int i = a; i <= b; i++)
+			held[i / 64] |= (uint64_t)1 << (i % 64);
 	if (a == b) {
 		out[a] += weight;
 		return;
@@ -349,11 +433,19 @@ void ql_bins_add(double first, double last, double weight, int bins, double *out
 	}
 }
 
-void ql_range_error_even(const struct ql_range_error *c, double lo, double hi, bool magnitude, int bins, double *out)
+void ql_bins_add(double first, double last, double weight, int bins, double *out)
+{
+	add(first, last, weight, bins, out, NULL);
+}
+
+void ql_range_error_even(
+	const struct ql_range_error *c, double lo, double hi, bool magnitude, int bins, double *out, uint64_t *held)
 {
 	double width = (hi - lo) / bins;
 
 	memset(out, 0, (size_t)bins * sizeof(*out));
+	if (held)
+		memset(held, 0, (size_t)bins / 64 * sizeof(*held));
 	if (!(width > 0))
 		return;
 	for (int i = 0; i < c->n; i++) {
@@ -363,6 +455,6 @@ void ql_range_error_even(const struct ql_range_error *c, double lo, double hi, b
 			from = -c->hi[i] > 0 ? -c->hi[i] : 0;
 			to = -c->lo[i];
 		}
-		ql_bins_add((from - lo) / width, (to - lo) / width, c->weight[i], bins, out);
+		add((from - lo) / width, (to - lo) / width, c->weight[i], bins, out, held);
 	}
 }

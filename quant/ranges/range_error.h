@@ -43,13 +43,21 @@ void ql_range_error_take_tally(
 void ql_rule_reach(const struct ql_rule *rule, double lo, double hi, double *from, double *to);
 /* The squared error, summed over the values, of quantizing with the range lo..hi, integrated over each cell. */
 double ql_range_error_of(const struct ql_range_error *c, const struct ql_rule *rule, double lo, double hi);
+#define QL_RANGE_ERRORS 4
+/* The same for n ranges, 1 to QL_RANGE_ERRORS: several at once take less time than one by one. */
+void ql_range_errors(const struct ql_range_error *c, const struct ql_rule *rule, int n, const double *lo,
+	const double *hi, double *error);
 /* Weight of the values outside lo..hi. */
 double ql_range_error_outside(const struct ql_range_error *c, double lo, double hi);
 /* The smallest x with `weight` at or below it; with `reverse` the largest x with `weight` at or above it. */
 double ql_range_error_quantile(const struct ql_range_error *c, double weight, bool reverse);
+/* The bin of x, in units of bins; the first or the last one for what is beyond them. */
+int ql_bin_of(double x, int bins);
 /* Distributes weight evenly over first..last, in units of bins; what is beyond them goes to the outermost bins. */
 void ql_bins_add(double first, double last, double weight, int bins, double *out);
-/* Weights of `bins` even bins over lo..hi; values outside count in the outermost bins. With `magnitude`, of |x|. */
-void ql_range_error_even(const struct ql_range_error *c, double lo, double hi, bool magnitude, int bins, double *out);
+/* Weights of `bins` even bins over lo..hi; values outside count in the outermost bins. With `magnitude`, of |x|. Every bin that
+ * is not 0 has its bit set in `held` (bins / 64 words, if that is no NULL); some that are 0 may have it too. */
+void ql_range_error_even(
+	const struct ql_range_error *c, double lo, double hi, bool magnitude, int bins, double *out, uint64_t *held);
 
 #endif

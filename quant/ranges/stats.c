@@ -103,7 +103,7 @@ enum ql_status ql_observer_even(
 		ql_range_error_take(&c, &o->seen[s].histogram, o->spec.observer->floor, room);
 		*min = c.min;
 		*max = c.max;
-		ql_range_error_even(&c, c.min, c.max, false, bins, out);
+		ql_range_error_even(&c, c.min, c.max, false, bins, out, NULL);
 	}
 	ql_scratch_release(ctx, mark);
 	return status;
