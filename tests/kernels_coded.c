@@ -10,6 +10,7 @@ extern const struct ql_gemm_coded gemm_coded_ref;
 
 #define MOST_K 600
 #define BLOCKS ((MOST_K + 15) / 8)
+_Static_assert(2 + QL_STRIP_TILE <= QL_STRIPS, "check_dots takes strips from number 2 on");
 
 enum kind { PLAIN, ZEROS, SHIFTS, HALF_SHIFTS, VALUES, MINI, SIXES, KINDS };
 
@@ -154,49 +155,79 @@ static void check_row(const struct ql_gemm_coded *k, struct data *d, int64_t n, 
 	free(wanted);
 }
 
-static void check_dots(
-	const struct ql_gemm_coded *k, struct data *d, int64_t n, int rows, int fill, bool zeros, const char *what)
+/* The codes of strip `from` of d for k = n: those behind k are 0. */
+static uint8_t *codes_to(const struct data *d, int from, int64_t n)
 {
-	int64_t lda = (n + 7) / 8 * 8 + rows % 3 * 8, block = d->s[0].block, blocks = (n + block - 1) / block,
-		pitch = blocks + rows % 2;
-	int8_t *a = take((size_t)(lda * rows));
-	int32_t *sum = take((size_t)(pitch * rows) * sizeof(int32_t)), zero[QL_STRIP_ROWS];
-	size_t used = (size_t)(rows * QL_STRIP) * sizeof(float);
-	float *mine = take(used + 64), *theirs = take(used + 64);
-	struct ql_strip_rows x = {a, lda, sum, pitch, zeros ? zero : NULL};
-	size_t bytes = (size_t)((n + 7) / 8 * QL_STRIP * d->s[2].bits);
-	struct ql_strip s = d->s[2];
+	const struct ql_strip *s = &d->s[from];
+	size_t bytes = (size_t)((n + 7) / 8 * QL_STRIP * s->bits);
 	uint8_t *codes = take(bytes);
 
-	memcpy(codes, s.codes, bytes);
-	s.codes = codes;
-	for (int64_t l = n; l < (n + 7) / 8 * 8; l++) /* behind k */
+	memcpy(codes, s->codes, bytes);
+	for (int64_t l = n; l < (n + 7) / 8 * 8; l++)
 		for (int j = 0; j < QL_STRIP; j++)
-			if (s.bits == 8)
+			if (s->bits == 8)
 				codes[l / 4 * 64 + j * 4 + l % 4] = 0;
 			else
 				codes[l / 8 * 64 + j * 4 + l % 4] &= l & 4 ? 15 : 240;
+	return codes;
+}
 
-	for (int i = 0; i < rows; i++) {
-		zero[i] = zeros ? (int32_t)(draw() % 256) - 128 : 0;
-		for (int64_t l = 0; l < lda; l++)
-			a[i * lda + l] = (int8_t)(l >= n      ? 0
-						  : fill == 1 ? 127
-						  : fill == 2 ? -128
-							      : (int)(draw() % 256) - 128);
-		for (int64_t b = 0; b < blocks; b++) {
-			sum[i * pitch + b] = 0;
-			for (int64_t l = b * block; l < n && l < (b + 1) * block; l++)
-				sum[i * pitch + b] += a[i * lda + l] - zero[i];
+/* fill 0: any bytes; 1: the largest; 2: the least */
+static void fill_rows(int8_t *a, int rows, int64_t lda, int64_t n, int fill)
+{
+	for (int64_t l = 0; l < rows * lda; l++)
+		a[l] = (int8_t)(l % lda >= n ? 0 : fill == 1 ? 127 : fill == 2 ? -128 : (int)(draw() % 256) - 128);
+}
+
+static void fill_sums(
+	const struct ql_strip *s, const struct ql_strip_rows *x, int rows, int64_t n, int32_t *sum, int32_t *start)
+{
+	for (int i = 0; i < rows; i++)
+		for (int64_t b = 0; b * s->block < n; b++) {
+			int32_t part = 0;
+
+			for (int64_t l = b * s->block; l < n && l < (b + 1) * s->block; l++)
+				part += x->a[i * x->lda + l] - (x->zero ? x->zero[i] : 0);
+			sum[i * x->pitch + b] = part;
+			start[i * x->pitch + b] = -s->middle * part;
 		}
+}
+
+static void check_dots(const struct ql_gemm_coded *k, struct data *d, int64_t n, int strips, int rows, int fill,
+	bool zeros, const char *what)
+{
+	int64_t lda = (n + 7) / 8 * 8 + rows % 3 * 8, blocks = (n + d->s[0].block - 1) / d->s[0].block,
+		pitch = blocks + rows % 2;
+	int8_t *a = take((size_t)(lda * rows));
+	int32_t *sum = take((size_t)(pitch * rows) * sizeof(int32_t)), zero[QL_STRIP_ROWS];
+	int32_t *start = take((size_t)(pitch * rows) * sizeof(int32_t));
+	size_t used = (size_t)(rows * strips * QL_STRIP) * sizeof(float);
+	float *mine = take(used + 64), *theirs = take(used + 64);
+	struct ql_strip_rows x = {a, lda, sum, start, pitch, zeros ? zero : NULL};
+	struct ql_strip s[QL_STRIP_TILE];
+	uint8_t *codes[QL_STRIP_TILE];
+
+	for (int t = 0; t < strips; t++) {
+		codes[t] = codes_to(d, t + 2, n);
+		s[t] = d->s[t + 2];
+		s[t].codes = codes[t];
 	}
-	k->dots(rows, &s, n, &x, mine);
-	gemm_coded_ref.dots(rows, &s, n, &x, theirs);
-	CHECK(!memcmp(mine, theirs, used + 64), "%s: dots of %s, k %d, %d rows, fill %d", k->name, what, (int)n, rows,
-		fill);
-	free(codes);
+	for (int i = 0; i < rows; i++)
+		zero[i] = fill == 0           ? (int32_t)(draw() % 256) - 128
+			  : fill == 1         ? -128
+			  : d->s[0].bits == 4 ? 40000
+					      : 127;
+	fill_rows(a, rows, lda, n, fill);
+	fill_sums(s, &x, rows, n, sum, start);
+	k->dots(strips, rows, s, n, &x, mine);
+	gemm_coded_ref.dots(strips, rows, s, n, &x, theirs);
+	CHECK(!memcmp(mine, theirs, used + 64), "%s: dots of %s, k %d, %d strips, %d rows, fill %d", k->name, what,
+		(int)n, strips, rows, fill);
+	for (int t = 0; t < strips; t++)
+		free(codes[t]);
 	free(a);
 	free(sum);
+	free(start);
 	free(mine);
 	free(theirs);
 }
@@ -217,13 +248,14 @@ static void check_form(const struct ql_gemm_coded *k, int bits, enum kind kind, 
 			check_floats(k, &d, n / 8 * 8, MOST_K - n / 8 * 8, 64, what);
 		for (int strips = 1; strips <= QL_STRIPS; strips++)
 			check_row(k, &d, n, strips, what);
-		for (int rows = 1; rows <= QL_STRIP_ROWS && kind < VALUES; rows++)
-			check_dots(k, &d, n, rows, 0, (rows + (int)i) % 2, what);
+		for (int rows = 0; rows < QL_STRIP_ROWS * QL_STRIP_TILE && kind < VALUES; rows++)
+			check_dots(k, &d, n, 1 + rows % QL_STRIP_TILE, 1 + rows / QL_STRIP_TILE, 0,
+				(rows / QL_STRIP_TILE + (int)i) % 2, what);
 	}
 	drop(&d);
 	for (int fill = 0; fill < 9 && kind < VALUES; fill++) {
 		make(&d, bits, kind, block, fill % 3);
-		check_dots(k, &d, MOST_K, QL_STRIP_ROWS, fill / 3, fill % 2, what);
+		check_dots(k, &d, MOST_K, QL_STRIP_TILE, QL_STRIP_ROWS, fill / 3, fill % 2, what);
 		drop(&d);
 	}
 }

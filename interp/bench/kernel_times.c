@@ -100,12 +100,14 @@ static double call_gemm_coded(const void *kernel, int which, const struct memory
 	const struct ql_gemm_coded *k = kernel;
 	const struct ql_strip strip = {.codes = m->b, .bits = 4, .block = 32, .scale = m->a, .middle = 8};
 	const struct ql_strip four[QL_STRIPS] = {strip, strip, strip, strip};
-	const struct ql_strip_rows rows = {.a = m->a, .lda = K, .sum = m->a, .pitch = K / 32};
+	const struct ql_strip_rows rows = {.a = m->a, .lda = K, .sum = m->a, .start = m->a, .pitch = K / 32};
 
 	switch (which) {
 	case 0: k->floats(&strip, 0, K, m->c, QL_STRIP); return K * QL_STRIP;
 	case 1: k->row(QL_STRIPS, four, K, m->a, m->c, false); return 2.0 * QL_STRIPS * QL_STRIP * K;
-	default: k->dots(QL_STRIP_ROWS, &strip, K, &rows, m->c); return 2.0 * QL_STRIP_ROWS * QL_STRIP * K;
+	default:
+		k->dots(QL_STRIP_TILE, QL_STRIP_ROWS, four, K, &rows, m->c);
+		return 2.0 * QL_STRIP_TILE * QL_STRIP_ROWS * QL_STRIP * K;
 	}
 }
 

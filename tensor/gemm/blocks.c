@@ -22,6 +22,7 @@ struct job {
 	int64_t lda;
 	int8_t *a;            /* (m, lda) */
 	int32_t *sum;         /* (m, blocks) */
+	int32_t *start;       /* likewise, what the sums of products begin with */
 	int32_t *zero;        /* (m); NULL: all 0 */
 	int64_t across, each; /* tasks across the columns, and their strips */
 };
@@ -44,7 +45,8 @@ static void rows_body(void *arg, int64_t begin, int64_t end)
 
 			for (int64_t k = l; k < l + n; k++)
 				sum += a[k];
-			j->sum[i * b->blocks + block] = sum - (int32_t)n * zero;
+			j->sum[i * b->blocks + block] = sum -= (int32_t)n * zero;
+			j->start[i * b->blocks + block] = -b->form.middle * sum;
 		}
 	}
 }
@@ -75,44 +77,48 @@ static enum ql_status take_rows(struct ql_ctx *ctx, struct job *j)
 		return status;
 	j->a = ql_gemm_take(ctx, m, (uint64_t)j->lda);
 	j->sum = ql_gemm_take(ctx, m, ql_size_array(j->p->b->blocks, sizeof(*j->sum)));
-	if (!j->a || !j->sum)
+	j->start = ql_gemm_take(ctx, m, ql_size_array(j->p->b->blocks, sizeof(*j->start)));
+	if (!j->a || !j->sum || !j->start)
 		return QL_ERR_MEMORY;
 	return ql_parallel_for(ctx, m, ql_max64(1, 65536 / k), ql_gemm_pack_ns(m, k), rows_body, j);
 }
 
 /* ---- products ---- */
 
-/* Rows i..i+rows-1 of a strip; columns of Y that there are. */
-static void give(const struct job *j, int64_t i, int rows, int64_t column, const float *s)
+/* Rows i..i+rows-1 of a tile; columns of Y that there are. */
+static void give(const struct job *j, int64_t i, int rows, int64_t column, int columns, const float *s)
 {
 	const struct ql_gemm_blocks *p = j->p;
-	int64_t n = ql_min64(QL_STRIP, p->b->n - column);
+	int64_t n = ql_min64(columns, p->b->n - column);
 
 	for (int r = 0; r < rows; r++) {
 		float *y = p->y + (i + r) * p->b->n + column, scale = p->scale[(i + r) * p->scale_step];
 
 		for (int64_t l = 0; l < n; l++)
-			y[l] = s[r * QL_STRIP + l] * scale;
+			y[l] = s[r * columns + l] * scale;
 		if (p->e.bias || p->e.act)
 			ql_epilogue_row(&p->e, column, n, y);
 	}
 }
 
-static void strip_product(const struct job *j, int64_t strip, int64_t first, int64_t last)
+static void strips_product(const struct job *j, int64_t strip, int strips, int64_t first, int64_t last)
 {
-	struct ql_strip s = ql_strips_at(j->p->b, strip);
-	_Alignas(64) float sums[QL_STRIP_ROWS * QL_STRIP];
+	struct ql_strip s[QL_STRIP_TILE];
+	_Alignas(64) float sums[QL_STRIP_ROWS * QL_STRIP_TILE * QL_STRIP];
 
+	for (int t = 0; t < strips; t++)
+		s[t] = ql_strips_at(j->p->b, strip + t);
 	for (int64_t i = first; i < last; i += QL_STRIP_ROWS) {
 		int rows = (int)ql_min64(QL_STRIP_ROWS, last - i);
 		struct ql_strip_rows a = {.a = j->a + i * j->lda,
 			.lda = j->lda,
 			.sum = j->sum + i * j->p->b->blocks,
+			.start = j->start + i * j->p->b->blocks,
 			.pitch = j->p->b->blocks,
 			.zero = j->zero ? j->zero + i : NULL};
 
-		j->kernel->dots(rows, &s, j->p->b->k, &a, sums);
-		give(j, i, rows, strip * QL_STRIP, sums);
+		j->kernel->dots(strips, rows, s, j->p->b->k, &a, sums);
+		give(j, i, rows, strip * QL_STRIP, strips * QL_STRIP, sums);
 	}
 }
 
@@ -122,10 +128,11 @@ static void task_body(void *arg, int64_t begin, int64_t end)
 	int64_t strips = ql_ceil_div(j->p->b->n, QL_STRIP);
 
 	for (int64_t t = begin; t < end && !ql_stopped(j->ctx); t++) {
-		int64_t i = t / j->across * ROWS, first = t % j->across * j->each;
+		int64_t i = t / j->across * ROWS, first = t % j->across * j->each,
+			last = ql_min64(first + j->each, strips);
 
-		for (int64_t s = first; s < ql_min64(first + j->each, strips); s++)
-			strip_product(j, s, i, ql_min64(i + ROWS, j->p->m));
+		for (int64_t s = first; s < last; s += QL_STRIP_TILE)
+			strips_product(j, s, (int)ql_min64(QL_STRIP_TILE, last - s), i, ql_min64(i + ROWS, j->p->m));
 	}
 }
 

@@ -4,6 +4,7 @@
  */
 #include "tensor/kernels/gemm_coded_avx2.h"
 
+#define ADD_16(sum, a, b) _mm256_add_epi32(sum, _mm256_madd_epi16(a, b))
 #define DOT(bits, sum, u, s) ((bits) == 4 ? dot_4(sum, u, s) : dot_8(sum, u, s))
 
 static inline __m256i dot_4(__m256i sum, __m256i u, __m256i s)

@@ -17,6 +17,8 @@
 #define AS_FLOATS(v) _mm256_castsi256_ps(v)
 #define AS_INTS(v) _mm256_castps_si256(v)
 #define AND(a, b) _mm256_and_si256(a, b)
+#define ADD_8(a, b) _mm256_add_epi8(a, b)
+#define ADD_I(a, b) _mm256_add_epi32(a, b)
 #define SUB_I(a, b) _mm256_sub_epi32(a, b)
 #define MUL_I(a, b) _mm256_mullo_epi32(a, b)
 #define TO_FLOATS(v) _mm256_cvtepi32_ps(v)

@@ -62,12 +62,12 @@ static float dot(const struct ql_strip *s, int64_t k, const int8_t *a, const int
 	return y;
 }
 
-static void dots(int rows, const struct ql_strip *s, int64_t k, const struct ql_strip_rows *a, float *c)
+static void dots(int strips, int rows, const struct ql_strip *s, int64_t k, const struct ql_strip_rows *a, float *c)
 {
 	for (int i = 0; i < rows; i++)
-		for (int j = 0; j < QL_STRIP; j++)
-			c[i * QL_STRIP + j] =
-				dot(s, k, a->a + i * a->lda, a->sum + i * a->pitch, a->zero ? a->zero[i] : 0, j);
+		for (int j = 0; j < strips * QL_STRIP; j++)
+			*c++ = dot(&s[j / QL_STRIP], k, a->a + i * a->lda, a->sum + i * a->pitch,
+				a->zero ? a->zero[i] : 0, j % QL_STRIP);
 }
 
 extern const struct ql_gemm_coded gemm_coded_ref;

@@ -2,9 +2,10 @@
  * Strips of codes with vectors of any length. A strip's 16 columns are NV vectors of 32-bit lanes, one lane a column, so a group of
  * 64 bytes gives, by shifts, one vector of codes for each of its k, and by masks the operands of products of four bytes. Scales are
  * read once for each block. The including file defines INTS, FLOATS, LANES, LOAD(p), SPREAD(x), SHIFT(v, n) and SHIFT_UP(v, n), AND(a, b), OR(a, b), AS_FLOATS(v), AS_INTS(v),
- * SUB_I(a, b), MUL_I(a, b), TO_FLOATS(v), BYTES(p) (LANES bytes to lanes), HALVES(p) (LANES float16), LOAD_F(p), STORE_F(p, v),
+ * ADD_I(a, b), SUB_I(a, b), MUL_I(a, b), TO_FLOATS(v), BYTES(p) (LANES bytes to lanes), HALVES(p) (LANES float16), LOAD_F(p), STORE_F(p, v),
  * SPREAD_F(x), FMA(a, b, c), MUL(a, b), ADD(a, b), SUB(a, b), LOOK_16(values, v) (low 4 bits), LOOK_32(values, v) (v < 32), LOOK_256(values, v), and
- * DOT(bits, sum, u, s): sum + the products of the four unsigned bytes, below 2^bits, and signed bytes of each lane.
+ * ADD_8(a, b) (bytes), and DOT(bits, sum, u, s): sum + the products of the four unsigned bytes, below 2^bits, and signed bytes of each lane; bits 4 also
+ * take any unsigned bytes with s of -1. ADD_16(sum, a, b): sum + a * b of the low 16 bits of each lane, signed; the others of a are 0.
  */
 #ifndef QUOLL_TENSOR_GEMM_CODED_VECTORS_H
 #define QUOLL_TENSOR_GEMM_CODED_VECTORS_H
@@ -199,6 +200,16 @@ QL_INLINE void row_of(const int strips, const int bits, const enum kind kind, co
 
 /* ---- integer sums of blocks ---- */
 
+/* A tile is up to 4 rows by two vectors: these share the numbers of a, the rows the codes, and with AVX-512 sums and floats stay in
+ * registers. */
+#define VECTORS 2
+#define AHEAD 4096 /* bytes of a strip that one row fetches ahead: from memory 4-bit codes arrive a tenth sooner */
+
+struct tile {
+	INTS sum[QL_STRIP_ROWS][VECTORS];
+	INTS codes[VECTORS]; /* sums of codes, negative */
+};
+
 QL_INLINE INTS four(const int8_t *a)
 {
 	int32_t x;
@@ -207,67 +218,160 @@ QL_INLINE INTS four(const int8_t *a)
 	return SPREAD(x);
 }
 
-/* rows, bits, moved (a has zero points) are constants; the sums stay in registers. */
-QL_INLINE void block_sums(const int rows, const int bits, const bool moved, const struct ql_strip *s, int64_t l,
-	int64_t stop, const struct ql_strip_rows *a, INTS sum[QL_STRIP_ROWS], INTS *of_codes, int v)
+/* Adds the products of 8 * eights <= 64 numbers; all but s, l and a are constants. Four bits of 8 groups are summed in bytes. */
+QL_INLINE void add_eights(const int eights, const int rows, const int vectors, const int bits, const bool moved,
+	const struct ql_strip *s, int64_t l, const struct ql_strip_rows *a, struct tile *t)
 {
-	const int step = 32 / bits;
+	const INTS minus = SPREAD(-1), nibble = SPREAD(0x0f0f0f0f);
+	INTS bytes[VECTORS];
 
-	for (; l < stop; l += step) {
-		INTS group = LOAD(s->codes + l / step * 64 + v * LANES * 4);
-		INTS low = bits == 4 ? AND(group, SPREAD(0x0f0f0f0f)) : group;
-		INTS high = bits == 4 ? AND(SHIFT(group, 4), SPREAD(0x0f0f0f0f)) : group;
-
-		if (moved)
-			*of_codes = DOT(bits, *of_codes, low, SPREAD(0x01010101));
-		if (moved && bits == 4)
-			*of_codes = DOT(bits, *of_codes, high, SPREAD(0x01010101));
 #pragma GCC unroll 8
+	for (int e = 0; e < eights; e++, l += 8) {
+		INTS low[VECTORS], high[VECTORS];
+
+#pragma GCC unroll 4
+		for (int v = 0; v < vectors; v++) {
+			const uint8_t *from = s[v / NV].codes + l * bits * 2 + v % NV * LANES * 4;
+
+			if (rows == 1 && v % NV == 0)
+				__builtin_prefetch(from + AHEAD);
+			low[v] = LOAD(from);
+			high[v] = bits == 4 ? AND(SHIFT(low[v], 4), nibble) : LOAD(from + 64);
+			low[v] = bits == 4 ? AND(low[v], nibble) : low[v];
+			if (moved && bits == 4)
+				bytes[v] = e ? ADD_8(bytes[v], ADD_8(low[v], high[v])) : ADD_8(low[v], high[v]);
+			if (moved && bits == 8)
+				t->codes[v] = DOT(4, DOT(4, t->codes[v], low[v], minus), high[v], minus);
+		}
+#pragma GCC unroll 4
 		for (int i = 0; i < rows; i++) {
 			const int8_t *x = a->a + i * a->lda + l;
+			INTS first = four(x), second = four(x + 4);
 
-			sum[i] = DOT(bits, sum[i], low, four(x));
-			if (bits == 4)
-				sum[i] = DOT(bits, sum[i], high, four(x + 4));
+#pragma GCC unroll 4
+			for (int v = 0; v < vectors; v++)
+				t->sum[i][v] = DOT(bits, DOT(bits, t->sum[i][v], low[v], first), high[v], second);
 		}
+	}
+	if (moved && bits == 4)
+#pragma GCC unroll 4
+		for (int v = 0; v < vectors; v++)
+			t->codes[v] = DOT(4, t->codes[v], bytes[v], minus);
+}
+
+/* The sums of a block, from l to stop. */
+QL_INLINE void block_sums(const int rows, const int vectors, const int bits, const bool moved, const struct ql_strip *s,
+	int64_t l, int64_t stop, const struct ql_strip_rows *a, int64_t b, struct tile *t)
+{
+#pragma GCC unroll 4
+	for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+		for (int v = 0; v < vectors; v++)
+			t->sum[i][v] = SPREAD(a->start[i * a->pitch + b]);
+#pragma GCC unroll 4
+	for (int v = 0; v < vectors; v++)
+		t->codes[v] = SPREAD(0);
+	if (stop - l == 32) { /* the two most frequent sizes are not loops */
+		add_eights(4, rows, vectors, bits, moved, s, l, a, t);
+	} else if (stop - l == 16) {
+		add_eights(2, rows, vectors, bits, moved, s, l, a, t);
+	} else {
+		for (; l + 32 <= stop; l += 32)
+			add_eights(4, rows, vectors, bits, moved, s, l, a, t);
+		for (; l < stop; l += 8)
+			add_eights(1, rows, vectors, bits, moved, s, l, a, t);
 	}
 }
 
-QL_INLINE void dots_of(const int rows, const int bits, const bool moved, const struct ql_strip *s, int64_t k,
-	const struct ql_strip_rows *a, float *c, int v)
+/* Whether sums of the codes of a block and zero points of a have 16 bits. */
+static bool is_narrow(int rows, int bits, const struct ql_strip *s, const struct ql_strip_rows *a)
 {
-	FLOATS y[QL_STRIP_ROWS];
-	int64_t b = 0;
+	bool narrow = s->block * ((1 << bits) - 1) <= 32768;
 
-#pragma GCC unroll 8
 	for (int i = 0; i < rows; i++)
-		y[i] = SPREAD_F(0);
-	for (int64_t l = 0; l < k; b++) {
-		int64_t stop = next(s, l, k), at = b * QL_STRIP + v * LANES;
-		FLOATS scale = numbers(s, s->scale, at);
-		INTS sum[QL_STRIP_ROWS], of_codes = SPREAD(0);
+		narrow = narrow && a->zero[i] == (int16_t)a->zero[i];
+	return narrow;
+}
 
-#pragma GCC unroll 8
-		for (int i = 0; i < rows; i++)
-			sum[i] = SPREAD(-s->middle * a->sum[i * a->pitch + b]);
-		block_sums(rows, bits, moved, s, l, stop, a, sum, &of_codes, v);
-#pragma GCC unroll 8
-		for (int i = 0; i < rows; i++) {
-			int32_t part = a->sum[i * a->pitch + b];
+/* Takes from the sums of block b the parts of zero points of B and, if moved, of a. */
+QL_INLINE void take_zeros(const int rows, const int vectors, const bool moved, bool narrow, const struct ql_strip *s,
+	const struct ql_strip_rows *a, int64_t b, struct tile *t)
+{
+	if (s->zero)
+#pragma GCC unroll 4
+		for (int v = 0; v < vectors; v++) {
+			INTS zero = BYTES(s[v / NV].zero + b * QL_STRIP + v % NV * LANES);
 
-			if (s->zero)
-				sum[i] = SUB_I(sum[i], MUL_I(BYTES(s->zero + at), SPREAD(part)));
-			if (moved)
-				sum[i] = SUB_I(sum[i], MUL_I(of_codes, SPREAD(a->zero[i])));
-			y[i] = ADD(y[i], MUL(TO_FLOATS(sum[i]), scale));
-			if (s->shift)
-				y[i] = ADD(y[i], MUL(SPREAD_F((float)part), numbers(s, s->shift, at)));
+#pragma GCC unroll 4
+			for (int i = 0; i < rows; i++)
+				t->sum[i][v] = SUB_I(t->sum[i][v], MUL_I(zero, SPREAD(a->sum[i * a->pitch + b])));
 		}
-		l = stop;
+	if (!moved)
+		return;
+	if (narrow)
+#pragma GCC unroll 4
+		for (int v = 0; v < vectors; v++) {
+			INTS low = AND(t->codes[v], SPREAD(0xffff));
+
+#pragma GCC unroll 4
+			for (int i = 0; i < rows; i++)
+				t->sum[i][v] = ADD_16(t->sum[i][v], low, SPREAD(a->zero[i]));
+		}
+	else
+#pragma GCC unroll 4
+		for (int v = 0; v < vectors; v++)
+#pragma GCC unroll 4
+			for (int i = 0; i < rows; i++)
+				t->sum[i][v] = ADD_I(t->sum[i][v], MUL_I(t->codes[v], SPREAD(a->zero[i])));
+}
+
+/* Adds block b, scaled; vectors as in the tile. */
+QL_INLINE void add_block(const int rows, const int vectors, const struct ql_strip *s, const struct ql_strip_rows *a,
+	int64_t b, const struct tile *t, FLOATS y[QL_STRIP_ROWS][VECTORS])
+{
+#pragma GCC unroll 4
+	for (int v = 0; v < vectors; v++) {
+		FLOATS scale = numbers(s, s[v / NV].scale, b * QL_STRIP + v % NV * LANES);
+
+#pragma GCC unroll 4
+		for (int i = 0; i < rows; i++)
+			y[i][v] = ADD(y[i][v], MUL(TO_FLOATS(t->sum[i][v]), scale));
 	}
-#pragma GCC unroll 8
+	if (s->shift)
+#pragma GCC unroll 4
+		for (int v = 0; v < vectors; v++) {
+			FLOATS shift = numbers(s, s[v / NV].shift, b * QL_STRIP + v % NV * LANES);
+
+#pragma GCC unroll 4
+			for (int i = 0; i < rows; i++)
+				y[i][v] = ADD(y[i][v], MUL(SPREAD_F((float)a->sum[i * a->pitch + b]), shift));
+		}
+}
+
+/* rows, vectors, bits, moved (a has zero points) are constants; rows of c are `pitch` apart. Blocks begin without a division, for which each would wait. */
+QL_INLINE void dots_of(const int rows, const int vectors, const int bits, const bool moved, const struct ql_strip *s,
+	int64_t k, const struct ql_strip_rows *a, float *c, int64_t pitch)
+{
+	const bool narrow = moved && is_narrow(rows, bits, s, a);
+	FLOATS y[QL_STRIP_ROWS][VECTORS];
+	struct tile t;
+
+#pragma GCC unroll 4
 	for (int i = 0; i < rows; i++)
-		STORE_F(c + i * QL_STRIP + v * LANES, y[i]);
+#pragma GCC unroll 4
+		for (int v = 0; v < vectors; v++)
+			y[i][v] = SPREAD_F(0);
+	for (int64_t l = 0, b = 0, stop; l < k; l = stop, b++) {
+		stop = l + s->block < k ? l + s->block : k;
+		block_sums(rows, vectors, bits, moved, s, l, stop, a, b, &t);
+		take_zeros(rows, vectors, moved, narrow, s, a, b, &t);
+		add_block(rows, vectors, s, a, b, &t, y);
+	}
+#pragma GCC unroll 4
+	for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+		for (int v = 0; v < vectors; v++)
+			STORE_F(c + i * pitch + v * LANES, y[i][v]);
 }
 
 /* ---- the functions ---- */
@@ -316,35 +420,44 @@ static void row(int strips, const struct ql_strip *s, int64_t k, const float *a,
 			(ordered ? row_1_ordered : row_1)(s + t, k, a, c + t * QL_STRIP);
 }
 
-#define DOTS(name, rows) \
-	static void name(const struct ql_strip *s, int64_t k, const struct ql_strip_rows *a, float *c) \
+#define DOTS(name, rows, strips) \
+	static void name(const struct ql_strip *s, int64_t k, const struct ql_strip_rows *a, float *c, int64_t pitch) \
 	{ \
-		for (int v = 0; v < NV; v++) { \
-			if (s->bits == 4 && a->zero) \
-				dots_of(rows, 4, true, s, k, a, c, v); \
-			else if (s->bits == 4) \
-				dots_of(rows, 4, false, s, k, a, c, v); \
-			else if (a->zero) \
-				dots_of(rows, 8, true, s, k, a, c, v); \
-			else \
-				dots_of(rows, 8, false, s, k, a, c, v); \
-		} \
+		if (s->bits == 4 && a->zero) \
+			dots_of(rows, (strips)*NV, 4, true, s, k, a, c, pitch); \
+		else if (s->bits == 4) \
+			dots_of(rows, (strips)*NV, 4, false, s, k, a, c, pitch); \
+		else if (a->zero) \
+			dots_of(rows, (strips)*NV, 8, true, s, k, a, c, pitch); \
+		else \
+			dots_of(rows, (strips)*NV, 8, false, s, k, a, c, pitch); \
 	}
-DOTS(dots_1, 1)
-DOTS(dots_2, 2)
-DOTS(dots_3, 3)
-DOTS(dots_4, 4)
-DOTS(dots_5, 5)
-DOTS(dots_6, 6)
-DOTS(dots_7, 7)
-DOTS(dots_8, 8)
+#define DOTS_OF(strips) \
+	DOTS(dots_1x##strips, 1, strips) \
+	DOTS(dots_2x##strips, 2, strips) \
+	DOTS(dots_3x##strips, 3, strips) \
+	DOTS(dots_4x##strips, 4, strips)
 
-static void dots(int rows, const struct ql_strip *s, int64_t k, const struct ql_strip_rows *a, float *c)
+typedef void dots_fn(const struct ql_strip *, int64_t, const struct ql_strip_rows *, float *, int64_t);
+
+DOTS_OF(1)
+static dots_fn *const one_strip[QL_STRIP_ROWS] = {dots_1x1, dots_2x1, dots_3x1, dots_4x1};
+
+#if NV == 1
+DOTS_OF(2)
+static dots_fn *const two_strips[QL_STRIP_ROWS] = {dots_1x2, dots_2x2, dots_3x2, dots_4x2};
+#endif
+
+static void dots(int strips, int rows, const struct ql_strip *s, int64_t k, const struct ql_strip_rows *a, float *c)
 {
-	static void (*const of[QL_STRIP_ROWS])(const struct ql_strip *, int64_t, const struct ql_strip_rows *,
-		float *) = {dots_1, dots_2, dots_3, dots_4, dots_5, dots_6, dots_7, dots_8};
-
-	of[rows - 1](s, k, a, c);
+#if NV == 1
+	if (strips == 2) {
+		two_strips[rows - 1](s, k, a, c, 2 * QL_STRIP);
+		return;
+	}
+#endif
+	for (int t = 0; t < strips; t++)
+		one_strip[rows - 1](s + t, k, a, c + t * QL_STRIP, strips * QL_STRIP);
 }
 
 #endif

@@ -208,13 +208,15 @@ struct ql_strip {
 struct ql_strip_rows {
 	const int8_t *a; /* rows lda bytes apart; 0 from k to the next multiple of 8 */
 	int64_t lda;
-	const int32_t *sum; /* (rows, blocks), `pitch` apart: sums of a - zero of the block */
+	const int32_t *sum;   /* (rows, blocks), `pitch` apart: sums of a - zero of the block */
+	const int32_t *start; /* likewise: -middle times these */
 	int64_t pitch;
 	const int32_t *zero; /* (rows) zero points of a; NULL: 0 */
 };
 
 #define QL_STRIP 16     /* columns */
-#define QL_STRIP_ROWS 8 /* at most, of `dots` */
+#define QL_STRIP_ROWS 4 /* at most, of `dots` */
+#define QL_STRIP_TILE 2 /* strips at most, of `dots` */
 #define QL_STRIPS 4     /* at most, of `row` */
 
 struct ql_gemm_coded {
@@ -225,9 +227,11 @@ struct ql_gemm_coded {
 	/* c[16 i + j] = sum over k of a[l] * column j of strip i, in groups of QL_STRIP_DEPTH: the bits of gemm_f32's tiles of the same
 	 * ISA, ordered or not. 1 <= strips <= QL_STRIPS; strips differ in nothing but their pointers. */
 	void (*row)(int strips, const struct ql_strip *s, int64_t k, const float *a, float *c, bool ordered);
-	/* c[i][j] = sum over the blocks, in order and from 0, of (float)(sum over k of (a - zero) * (code - zero)) * scale, then of
-	 * (float)(sum of a - zero) * shift, each step rounded; c is (rows, 16). Codes from k to the next multiple of 8 are 0. The same bits for all kernels. `value` is not read. */
-	void (*dots)(int rows, const struct ql_strip *s, int64_t k, const struct ql_strip_rows *a, float *c);
+	/* c[i][16 t + j] = of row i and column j of strip t, the sum over the blocks, in order and from 0, of (float)(sum over k of
+	 * (a - zero) * (code - zero)) * scale, then of (float)(sum of a - zero) * shift, each step rounded; c is (rows, 16 strips). Codes
+	 * from k to the next multiple of 8 are 0; strips as above. The same bits for all kernels. `value` is not read. */
+	void (*dots)(
+		int strips, int rows, const struct ql_strip *s, int64_t k, const struct ql_strip_rows *a, float *c);
 };
 
 #define QL_STRIP_DEPTH 256
