@@ -47,10 +47,8 @@ const char *ql_product_kernel(const struct ql_ctx *ctx, const struct ql_product 
  * spec's fixed-point rule. */
 enum ql_status ql_product_requantize(struct ql_ctx *ctx, struct ql_product *p, const struct ql_spec *spec,
 	const struct ql_epilogue *e, bool relu, int rank, const int64_t *shape, struct ql_tensor **out);
-/* The same in one pass into `out`, whose quant params are set, for products accepted by ql_product_codes_fit. *done
- * is false, and nothing is written, when a bias is too large. */
-bool ql_product_codes_fit(const struct ql_product *p, const struct ql_spec *spec);
-enum ql_status ql_product_codes(struct ql_ctx *ctx, struct ql_product *p, const struct ql_epilogue *e, bool relu,
-	enum ql_requant rule, struct ql_tensor *out, bool *done);
+/* The same with sums of 32 bits, in one pass if the spec has a scale; *out is NULL for a product that needs more. */
+enum ql_status ql_product_codes(struct ql_ctx *ctx, struct ql_product *p, const struct ql_spec *spec,
+	const struct ql_epilogue *e, bool relu, int rank, const int64_t *shape, struct ql_tensor **out);
 
 #endif

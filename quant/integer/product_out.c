@@ -106,36 +106,13 @@ static enum ql_status result_params(struct ql_ctx *ctx, const struct sums *s, co
 	return ql_rescale_params(ctx, spec, found, rank, shape, out);
 }
 
-/* Gives the result in one pass if possible; else *out stays NULL. */
-static enum ql_status direct(struct ql_ctx *ctx, struct ql_product *p, const struct ql_spec *spec,
-	const struct ql_epilogue *e, bool relu, int rank, const int64_t *shape, struct ql_tensor **out)
-{
-	const float nothing[2] = {0, 0};
-	bool done = false;
-	enum ql_status status;
-
-	*out = NULL;
-	if (!ql_product_codes_fit(p, spec))
-		return QL_OK;
-	status = ql_tensor_new(ctx, spec->dtype, rank, shape, out);
-	if (!status)
-		status = ql_rescale_params(ctx, spec, nothing, rank, shape, &(*out)->q);
-	if (!status)
-		status = ql_product_codes(ctx, p, e, relu, spec->requant, *out, &done);
-	if (status || !done) {
-		ql_tensor_release(ctx, *out);
-		*out = NULL;
-	}
-	return status;
-}
-
 enum ql_status ql_product_requantize(struct ql_ctx *ctx, struct ql_product *p, const struct ql_spec *spec,
 	const struct ql_epilogue *e, bool relu, int rank, const int64_t *shape, struct ql_tensor **out)
 {
 	const struct ql_matmul *plan = &p->plan;
 	struct sums s = {.p = p, .e = e, .relu = relu, .rule = spec->requant};
 	int64_t rows = plan->batches * plan->m;
-	enum ql_status status = direct(ctx, p, spec, e, relu, rank, shape, out);
+	enum ql_status status = ql_product_codes(ctx, p, spec, e, relu, rank, shape, out);
 
 	if (status || *out)
 		return status;

@@ -23,7 +23,7 @@ for _, dtype in ipairs {'int8', 'uint8'} do
 		it(('%s, act %s'):format(dtype, act), function()
 			for _, size in ipairs {{1, 1, 1}, {3, 5, 7}, {17, 63, 65}, {33, 130, 127}, {2, 300, 784}} do
 				local m, n, k = table.unpack(size)
-				for _, out in ipairs {{dtype='uint8', scale=0.05, zero_point=100}, {dtype='int8', scale=0.11}} do
+				for _, out in ipairs {{dtype='uint8', scale=0.05, zero_point=100}, {dtype='int8', scale=0.11}, 'uint8', 'int8'} do
 					for _, weight in ipairs {'int8', 'int8/1'} do
 						both(m, n, k, out, act or nil, nil, dtype, weight)
 						both(m, n, k, out, act or nil, tensor.randn(n) * 3, dtype, weight)
