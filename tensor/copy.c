@@ -5,6 +5,8 @@
 
 #include "tensor/codes.h"
 #include "tensor/deferred.h"
+#include "tensor/half.h"
+#include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 #include "tensor/qparams.h"
 #include "tensor/ragged.h"
@@ -22,6 +24,7 @@ struct copy {
 	const void *src;
 	void *dst;
 	int64_t pieces; /* per row */
+	int variant;
 };
 
 /* True if float32 cannot represent all values. */
@@ -100,6 +103,25 @@ static void copy_same(const struct copy *c, int64_t to, int64_t dst_stride, int6
 		}
 }
 
+static bool is_half(unsigned dtype)
+{
+	return dtype == QL_float16 || dtype == QL_bfloat16;
+}
+
+/* Contiguous pieces: true if they are converted here. */
+static bool convert_fast(const struct copy *c, int64_t to, int64_t from, int64_t n)
+{
+	if (unpacks(c))
+		ql_codes_get(c->from, c->src, from, n, (int8_t *)c->dst + to);
+	else if (c->from == QL_float32 && is_half(c->to))
+		ql_half_from_f32(c->variant, c->to, n, (const float *)c->src + from, (uint16_t *)c->dst + to);
+	else if (is_half(c->from) && c->to == QL_float32)
+		ql_half_to_f32(c->variant, c->from, n, (const uint16_t *)c->src + from, (float *)c->dst + to);
+	else
+		return false;
+	return true;
+}
+
 static void copy_piece(const struct copy *c, int64_t piece)
 {
 	const struct ql_walk *w = &c->walk;
@@ -113,11 +135,8 @@ static void copy_piece(const struct copy *c, int64_t piece)
 		copy_same(c, offset[0], dst_stride, offset[1], src_stride, n);
 		return;
 	}
-	if (dst_stride == 1 && src_stride == 1 && unpacks(c)) {
-		ql_codes_get(c->from, c->src, offset[1], n, (int8_t *)c->dst + offset[0]);
-		return;
-	}
-	convert(c, offset[0], dst_stride, offset[1], src_stride, n);
+	if (dst_stride != 1 || src_stride != 1 || !convert_fast(c, offset[0], offset[1], n))
+		convert(c, offset[0], dst_stride, offset[1], src_stride, n);
 }
 
 static void copy_body(void *arg, int64_t begin, int64_t end)
@@ -129,7 +148,11 @@ static void copy_body(void *arg, int64_t begin, int64_t end)
 /* dst and src do not overlap, and their elements are in memory. */
 static enum ql_status copy_dense(struct ql_ctx *ctx, struct ql_tensor *dst, const struct ql_tensor *src)
 {
-	struct copy c = {.from = src->dtype, .to = dst->dtype, .src = src->storage->data, .dst = dst->storage->data};
+	struct copy c = {.from = src->dtype,
+		.to = dst->dtype,
+		.src = src->storage->data,
+		.dst = dst->storage->data,
+		.variant = ctx->kernels->simd->variant};
 	bool packed = ql_dtype_is_packed(dst->dtype);
 	int64_t n;
 
@@ -251,4 +274,3 @@ enum ql_status ql_tensor_contiguous(struct ql_ctx *ctx, struct ql_tensor *t, str
 	}
 	return ql_tensor_clone(ctx, t, out);
 }
-

@@ -4,67 +4,28 @@
 #include "tensor/dtype.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "tensor/float8.h"
+#include "tensor/half.h"
 
-static float f32_of_bits(uint32_t bits)
-{
-	float x;
-
-	memcpy(&x, &bits, sizeof(x));
-	return x;
-}
-
-static uint32_t bits_of_f32(float x)
-{
-	uint32_t bits;
-
-	memcpy(&bits, &x, sizeof(bits));
-	return bits;
-}
-
-/* IEEE 754 binary16. Normal numbers: shift the fields and rebias the exponent by 2^112; the same multiplication
- * converts denormals. Infinity and NaN keep their exponent. */
 float ql_f16_to_f32(uint16_t h)
 {
-	uint32_t sign = (uint32_t)(h & 0x8000u) << 16;
-	uint32_t rest = (uint32_t)(h & 0x7fffu) << 13;
-	float x = f32_of_bits(rest) * 0x1p112f;
-
-	if (rest >= 0x7c00u << 13)
-		return f32_of_bits(sign | 0x7f800000u | rest);
-	return f32_of_bits(sign | bits_of_f32(x));
+	return f32_of_f16(h);
 }
 
-/* Round half to even: for normal results by adding half of the dropped unit (less one, plus the kept low
- * bit); for denormal ones by a float addition of 0.5, which rounds at the right bit. */
 uint16_t ql_f32_to_f16(float x)
 {
-	uint32_t bits = bits_of_f32(x), sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;
-
-	if (rest > 0x7f800000u)
-		return (uint16_t)(sign | 0x7e00u);
-	if (rest >= 0x477ff000u) /* 65520 and above round to infinity */
-		return (uint16_t)(sign | 0x7c00u);
-	if (rest < 0x38800000u) /* below 2^-14 */
-		return (uint16_t)(sign | (bits_of_f32(f32_of_bits(rest) + 0.5f) - 0x3f000000u));
-	rest += 0xfffu + (rest >> 13 & 1u);
-	return (uint16_t)(sign | ((rest - 0x38000000u) >> 13));
+	return f16_of_f32(x);
 }
 
 float ql_bf16_to_f32(uint16_t h)
 {
-	return f32_of_bits((uint32_t)h << 16);
+	return f32_of_bf16(h);
 }
 
 uint16_t ql_f32_to_bf16(float x)
 {
-	uint32_t bits = bits_of_f32(x);
-
-	if ((bits & 0x7fffffffu) > 0x7f800000u)
-		return (uint16_t)(bits >> 16 | 0x40u);
-	return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+	return bf16_of_f32(x);
 }
 
 /* Round to odd: a second rounding to fewer digits then gives what one rounding of x would. */
@@ -143,20 +104,20 @@ static inline int32_t saturate_32(double x, double lo, double hi)
 
 #define T float16
 #define C uint16_t
-#define LOAD ql_f16_to_f32
-#define LOAD_I64(v) saturate((double)ql_f16_to_f32(v), INT64_MIN, INT64_MAX)
-#define STORE_F32 ql_f32_to_f16
-#define STORE_F64(v) ql_f32_to_f16(odd_of_f64(v))
-#define STORE_I64(v) ql_f32_to_f16(odd_of_i64(v))
+#define LOAD f32_of_f16
+#define LOAD_I64(v) saturate((double)f32_of_f16(v), INT64_MIN, INT64_MAX)
+#define STORE_F32 f16_of_f32
+#define STORE_F64(v) f16_of_f32(odd_of_f64(v))
+#define STORE_I64(v) f16_of_f32(odd_of_i64(v))
 #include "tensor/dtype_row.h"
 
 #define T bfloat16
 #define C uint16_t
-#define LOAD ql_bf16_to_f32
-#define LOAD_I64(v) saturate((double)ql_bf16_to_f32(v), INT64_MIN, INT64_MAX)
-#define STORE_F32 ql_f32_to_bf16
-#define STORE_F64(v) ql_f32_to_bf16(odd_of_f64(v))
-#define STORE_I64(v) ql_f32_to_bf16(odd_of_i64(v))
+#define LOAD f32_of_bf16
+#define LOAD_I64(v) saturate((double)f32_of_bf16(v), INT64_MIN, INT64_MAX)
+#define STORE_F32 bf16_of_f32
+#define STORE_F64(v) bf16_of_f32(odd_of_f64(v))
+#define STORE_I64(v) bf16_of_f32(odd_of_i64(v))
 #include "tensor/dtype_row.h"
 
 #define T float8_e4m3
