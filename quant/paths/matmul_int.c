@@ -7,8 +7,11 @@
 #include "quant/integer/fixed.h"
 #include "quant/integer/product.h"
 #include "quant/ranges/quantize.h"
+#include "tensor/half.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/vmath/simd.h"
+
+#define PIECE 64 /* numbers that become 16-bit floats at a time */
 
 /* ---- conditions ---- */
 
@@ -62,11 +65,11 @@ QL_SIMD(void, rescale,
 				y[l] = (float)sum[l] * s;
 	})
 
-/* Sums that the product does not convert itself: of 64 bits, and of bits. */
-static void store(void *arg, int64_t i, int64_t j, int64_t n, const int32_t *sum32, const int64_t *sum64)
+/* One row of floats, to y; relu and the like included. */
+static void scale_row(const struct ql_gemm_i8_out *out, int64_t i, int64_t j, int64_t n, const int32_t *sum32,
+	const int64_t *sum64, float *y)
 {
-	const struct ql_gemm_i8_out *out = arg;
-	float *y = out->f32 + i * out->ld + j, sa = out->row_scale[i * out->row_step];
+	float sa = out->row_scale[i * out->row_step];
 	const float *sb = out->column_scale + j * out->column_step;
 
 	if (sum32)
@@ -78,20 +81,44 @@ static void store(void *arg, int64_t i, int64_t j, int64_t n, const int32_t *sum
 		ql_epilogue_row(out->end, j, n, y);
 }
 
-static enum ql_status float_result(
-	struct ql_ctx *ctx, struct ql_call *call, struct ql_product *p, const struct ql_epilogue *e)
+/* Sums that the product does not convert itself: of 64 bits, and of bits. */
+static void store(void *arg, int64_t i, int64_t j, int64_t n, const int32_t *sum32, const int64_t *sum64)
+{
+	const struct ql_gemm_i8_out *out = arg;
+	float y[PIECE];
+
+	if (out->f32) {
+		scale_row(out, i, j, n, sum32, sum64, out->f32 + i * out->ld + j);
+		return;
+	}
+	for (int64_t at = 0; at < n; at += PIECE) {
+		int64_t some = ql_min64(PIECE, n - at);
+
+		scale_row(out, i, j + at, some, sum32 ? sum32 + at : NULL, sum64 ? sum64 + at : NULL, y);
+		ql_half_from_f32(out->end->variant, out->half_dtype, some, y, out->half + i * out->ld + j + at);
+	}
+}
+
+/* float32, or 16-bit floats if the spec asks for them */
+static enum ql_status float_result(struct ql_ctx *ctx, struct ql_call *call, struct ql_product *p,
+	const struct ql_spec *spec, const struct ql_epilogue *e)
 {
 	const struct ql_result *r = &call->result[0];
+	bool half = spec && !spec->scheme && (spec->dtype == QL_float16 || spec->dtype == QL_bfloat16);
 	struct ql_gemm_i8_out out = {.store = store, .arg = &out, .ld = p->plan.n, .end = e};
-	enum ql_status status = ql_tensor_new(ctx, QL_float32, r->rank, r->shape, &call->out[0]);
+	enum ql_status status = ql_tensor_new(ctx, half ? spec->dtype : QL_float32, r->rank, r->shape, &call->out[0]);
 
 	for (int64_t i = 0; i < p->plan.batches && !status; i++) {
+		int64_t at = i * p->plan.m * p->plan.n;
+
 		out.row_scale = ql_factor_scale(p, &p->a, i, &out.row_step);
 		out.column_scale = ql_factor_scale(p, &p->b, i, &out.column_step);
-		out.f32 = (float *)ql_tensor_data(call->out[0]) + i * p->plan.m * p->plan.n;
+		out.f32 = half ? NULL : (float *)ql_tensor_data(call->out[0]) + at;
+		out.half = half ? (uint16_t *)ql_tensor_data(call->out[0]) + at : NULL;
+		out.half_dtype = call->out[0]->dtype;
 		status = ql_product_run_to(ctx, p, i, &out);
 	}
-	return status;
+	return status || half ? status : ql_quantize_result(ctx, call, spec);
 }
 
 /* ---- the path ---- */
@@ -108,7 +135,6 @@ static enum ql_status finish(struct ql_ctx *ctx, struct ql_call *call, struct ql
 {
 	const struct ql_value *v = ql_call_attr(call, "out");
 	const struct ql_spec *spec = v ? v->spec : NULL;
-	enum ql_status status;
 
 	call->path = ql_product_path(p);
 	call->kernel = ql_product_kernel(ctx, p);
@@ -117,8 +143,7 @@ static enum ql_status finish(struct ql_ctx *ctx, struct ql_call *call, struct ql
 		return ql_product_requantize(
 			ctx, p, spec, e, e->act != NULL, call->result[0].rank, call->result[0].shape, &call->out[0]);
 	}
-	status = float_result(ctx, call, p, e);
-	return status ? status : ql_quantize_result(ctx, call, spec);
+	return float_result(ctx, call, p, spec, e);
 }
 
 static enum ql_status eval_matmul(struct ql_ctx *ctx, struct ql_call *call)

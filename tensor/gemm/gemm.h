@@ -67,10 +67,12 @@ typedef void ql_gemm_store_fn(void *arg, int64_t i, int64_t j, int64_t n, const 
 
 /* What becomes of the sums of an 8-bit product. */
 struct ql_gemm_i8_out {
-	ql_gemm_store_fn *store; /* receives them where neither of the two following is given, and sums of 64 bits */
+	ql_gemm_store_fn *store; /* receives them where none of the three following is given, and sums of 64 bits */
 	void *arg;
-	int32_t *s32; /* the sums themselves, rows ld apart; */
-	float *f32;   /* or (float)sum * (row_scale * column_scale), then `end` */
+	int32_t *s32;   /* the sums themselves, rows ld apart; */
+	float *f32;     /* or (float)sum * (row_scale * column_scale), then `end`; */
+	uint16_t *half; /* or the same, rounded to half_dtype: float16 or bfloat16 */
+	unsigned half_dtype;
 	int64_t ld;
 	const float *row_scale, *column_scale;
 	int64_t row_step, column_step; /* 1, or 0: one scale for all */

@@ -9,6 +9,7 @@
 
 #include "tensor/gemm/matmul.h"
 #include "tensor/gemm/plan.h"
+#include "tensor/half.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/vmath/simd.h"
 
@@ -58,6 +59,11 @@ QL_SIMD(void, subtract,
 
 /* ---- corrections ---- */
 
+static bool is_float(const struct ql_gemm_i8_out *out)
+{
+	return out->f32 || out->half;
+}
+
 static bool all_same(const int32_t *x, int64_t n)
 {
 	for (int64_t i = 1; x && i < n; i++)
@@ -94,7 +100,7 @@ enum ql_status ql_gemm_i8_finish_init(struct ql_ctx *ctx, struct ql_gemm_i8_fini
 	f->column = ql_gemm_take(ctx, n, sizeof(*f->column));
 	if (!f->column)
 		return QL_ERR_MEMORY;
-	return f->out->f32 ? floats_init(ctx, f, n) : QL_OK;
+	return is_float(f->out) ? floats_init(ctx, f, n) : QL_OK;
 }
 
 void ql_gemm_i8_finish_columns(const struct ql_gemm_i8_finish *f, int64_t first, int64_t n)
@@ -115,8 +121,9 @@ static const uint32_t *rows_of(const struct ql_gemm_i8_finish *f, int64_t i, int
 	return f->rest ? row : NULL;
 }
 
+/* Writes to the result, or for one of 16-bit floats to `tile`. */
 static struct ql_gemm_i8_scaled scaled_of(
-	const struct ql_gemm_i8_finish *f, int64_t i, int64_t first, const uint32_t *row)
+	const struct ql_gemm_i8_finish *f, int64_t i, int64_t first, const uint32_t *row, float *tile)
 {
 	const struct ql_gemm_i8_out *out = f->out;
 
@@ -127,16 +134,22 @@ static struct ql_gemm_i8_scaled scaled_of(
 		.bias = f->bias + first,
 		.row_step = out->row_step,
 		.least = f->least,
-		.y = out->f32 + i * out->ld + first,
-		.ld = out->ld};
+		.y = out->f32 ? out->f32 + i * out->ld + first : tile,
+		.ld = out->f32 ? out->ld : WIDE};
 }
 
-static void activate(const struct ql_gemm_i8_finish *f, int64_t rows, int64_t n, float *y)
+/* What comes after scales, bias and relu. */
+static void end_rows(const struct ql_gemm_i8_finish *f, int64_t i, int64_t rows, int64_t first, int64_t n,
+	const struct ql_gemm_i8_scaled *to)
 {
+	const struct ql_gemm_i8_out *out = f->out;
 	struct ql_epilogue act = {.act = f->act, .variant = f->variant};
 
 	for (int64_t r = 0; r < rows && f->act; r++)
-		ql_epilogue_row(&act, 0, n, y + r * f->out->ld);
+		ql_epilogue_row(&act, 0, n, to->y + r * to->ld);
+	for (int64_t r = 0; r < rows && out->half; r++)
+		ql_half_from_f32(
+			f->variant, out->half_dtype, n, to->y + r * to->ld, out->half + (i + r) * out->ld + first);
 }
 
 void ql_gemm_i8_finish_tile(
@@ -150,11 +163,12 @@ void ql_gemm_i8_finish_tile(
 	for (int r = 0; r < rows && !f->even; r++)
 		ql_gemm_correct(f->variant, sum + r * ld, n, ql_gemm_zero_of(f->a, i + r), f->column_sum + first,
 			f->b->zero ? f->b->zero + first : NULL, f->rest ? f->rest[i + r] : 0);
-	if (out->f32) {
-		struct ql_gemm_i8_scaled to = scaled_of(f, i, first, row);
+	if (is_float(out)) {
+		_Alignas(64) float tile[QL_GEMM_TILE_ROWS * WIDE];
+		struct ql_gemm_i8_scaled to = scaled_of(f, i, first, row, tile);
 
 		scale_sums[f->variant](&to, rows, n, sum, ld);
-		activate(f, rows, n, to.y);
+		end_rows(f, i, rows, first, n, &to);
 		return;
 	}
 	if (out->s32 || f->even)
@@ -182,19 +196,20 @@ void ql_gemm_i8_finish_product(const struct ql_gemm_i8_finish *f, int64_t i, int
 	int64_t k4, const uint8_t *a, int64_t lda, const int8_t *panel)
 {
 	const struct ql_gemm_i8 *kernel = f->kernel;
-	/* the numbers of rows are made for a tile, so that they need no memory */
-	int64_t most = f->rest ? kernel->mr : rows;
+	/* the numbers of rows, and floats that become narrower, are made for a tile, so that they need no memory */
+	int64_t most = f->rest || f->out->half ? kernel->mr : rows;
+	_Alignas(64) float tile[QL_GEMM_TILE_ROWS * WIDE];
 
-	if (!f->even || !f->out->f32 || !kernel->scaled || columns != kernel->nr) {
+	if (!f->even || !is_float(f->out) || !kernel->scaled || columns != kernel->nr) {
 		product_tiles(f, i, rows, first, columns, k4, a, lda, panel);
 		return;
 	}
 	for (int64_t r = 0; r < rows; r += most) {
 		int64_t some = ql_min64(most, rows - r);
 		uint32_t row[QL_GEMM_TILE_ROWS];
-		struct ql_gemm_i8_scaled to = scaled_of(f, i + r, first, rows_of(f, i + r, (int)some, row));
+		struct ql_gemm_i8_scaled to = scaled_of(f, i + r, first, rows_of(f, i + r, (int)some, row), tile);
 
 		kernel->scaled(some, k4, a + r * lda, lda, panel, &to);
-		activate(f, some, columns, to.y);
+		end_rows(f, i + r, some, first, columns, &to);
 	}
 }

@@ -28,7 +28,7 @@ struct ql_gemm_i8_finish {
 enum ql_status ql_gemm_i8_finish_init(struct ql_ctx *ctx, struct ql_gemm_i8_finish *f, int64_t m, int64_t n);
 /* Gives the numbers of columns first..first+n-1, whose sums are known now. */
 void ql_gemm_i8_finish_columns(const struct ql_gemm_i8_finish *f, int64_t first, int64_t n);
-/* Gives sums of rows i.. and columns first.., whose rows are ld apart, to the result; changes them. */
+/* Gives sums of at most QL_GEMM_TILE_ROWS rows i.. and 64 columns first.., whose rows are ld apart, to the result; changes them. */
 void ql_gemm_i8_finish_tile(
 	const struct ql_gemm_i8_finish *f, int64_t i, int rows, int64_t first, int64_t n, int32_t *sum, int64_t ld);
 /* Multiplies A's rows i.. by a panel, the columns first.., and gives the sums to the result. */

@@ -172,3 +172,30 @@ describe('out=', function()
 		assert(q:qparams().scale:size(1) == 5)
 	end)
 end)
+
+it('gives 16-bit floats as rounded from float32, whatever computes the sums', function()
+	local function same(got, want, text)
+		assert(got:dtype() == want:dtype(), text)
+		assert(got:to('float32'):eq(want:to 'float32'):all():item(), text)
+	end
+	for _, out in ipairs {'float16', 'bfloat16'} do
+		for _, code in ipairs {{'uint8', 'int8/1'}, {'int8', 'uint8'}, {'int16', 'int8'}, {'binary', 'binary'}, {'int4', 'int4/1'}} do
+			for _, size in ipairs {{1, 3, 5}, {2, 70, 300}, {40, 64, 64}, {130, 200, 96}} do
+				local m, n, k = table.unpack(size)
+				local text = ('%s %s %dx%dx%d'):format(out, code[1], m, n, k)
+				local x, w, b = tensor.randn(m, k):quantize(code[1]), tensor.randn(n, k):quantize(code[2]), tensor.randn(n)
+				for _ = 1, 3 do -- panels are made meanwhile
+					for _, act in ipairs {false, 'relu', 'gelu'} do
+						same(x:linear(w, b, {out=out, act=act or nil}), x:linear(w, b, {act=act or nil}):to(out), text)
+					end
+					same(x:matmul(w:t(), {out=out}), x:matmul(w:t()):to(out), text)
+				end
+			end
+		end
+		local x, y = tensor.randn(3, 5, 7):quantize 'int8', tensor.randn(3, 7, 4):quantize 'uint8'
+		same(x:matmul(y, {out=out}), x:matmul(y):to(out), out .. ' in batches')
+		local large = tensor.full {4, 40000, value=200, dtype='uint8'} -- sums of 64 bits
+		local q = large:to('float32'):quantize {dtype='uint8', scale=1, zero_point=0}
+		same(q:linear(q, {out=out}), q:linear(q):to(out), out .. ' of sums of 64 bits')
+	end
+end)
