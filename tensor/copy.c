@@ -103,19 +103,14 @@ static void copy_same(const struct copy *c, int64_t to, int64_t dst_stride, int6
 		}
 }
 
-static bool is_half(unsigned dtype)
-{
-	return dtype == QL_float16 || dtype == QL_bfloat16;
-}
-
 /* Contiguous pieces: true if they are converted here. */
 static bool convert_fast(const struct copy *c, int64_t to, int64_t from, int64_t n)
 {
 	if (unpacks(c))
 		ql_codes_get(c->from, c->src, from, n, (int8_t *)c->dst + to);
-	else if (c->from == QL_float32 && is_half(c->to))
+	else if (c->from == QL_float32 && ql_dtype_is_half(c->to))
 		ql_half_from_f32(c->variant, c->to, n, (const float *)c->src + from, (uint16_t *)c->dst + to);
-	else if (is_half(c->from) && c->to == QL_float32)
+	else if (ql_dtype_is_half(c->from) && c->to == QL_float32)
 		ql_half_to_f32(c->variant, c->from, n, (const uint16_t *)c->src + from, (float *)c->dst + to);
 	else
 		return false;

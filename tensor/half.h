@@ -5,6 +5,7 @@
 #ifndef QUOLL_TENSOR_HALF_H
 #define QUOLL_TENSOR_HALF_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -63,6 +64,8 @@ QL_INLINE uint16_t bf16_of_f32(float x)
 	return (uint16_t)((int32_t)(bits & 0x7fffffffu) > 0x7f800000 ? bits >> 16 | 0x40u : to);
 }
 
+/* Whether it is a float of 16 bits. */
+bool ql_dtype_is_half(unsigned dtype);
 /* n numbers of float32 to float16 or bfloat16, rounded half to even, and back. */
 void ql_half_from_f32(int variant, unsigned dtype, int64_t n, const float *in, uint16_t *out);
 void ql_half_to_f32(int variant, unsigned dtype, int64_t n, const uint16_t *in, float *out);

@@ -104,7 +104,7 @@ static enum ql_status float_result(struct ql_ctx *ctx, struct ql_call *call, str
 	const struct ql_spec *spec, const struct ql_epilogue *e)
 {
 	const struct ql_result *r = &call->result[0];
-	bool half = spec && !spec->scheme && (spec->dtype == QL_float16 || spec->dtype == QL_bfloat16);
+	bool half = spec && !spec->scheme && ql_dtype_is_half(spec->dtype);
 	struct ql_gemm_i8_out out = {.store = store, .arg = &out, .ld = p->plan.n, .end = e};
 	enum ql_status status = ql_tensor_new(ctx, half ? spec->dtype : QL_float32, r->rank, r->shape, &call->out[0]);
 
