@@ -28,6 +28,18 @@ static void make_dense(struct ql_ctx *ctx, struct ql_storage *s)
 	c->kind->free(ctx, c);
 }
 
+/* Half of the codes would be none, so this is not interrupted, unless they are to be computed. */
+static enum ql_status unpack(struct ql_ctx *ctx, const struct ql_closed *c, void *dense)
+{
+	bool before = ctx->finishing;
+	enum ql_status status;
+
+	ctx->finishing = before || !c->kind->waits;
+	status = c->kind->unpack(ctx, c, dense);
+	ctx->finishing = before;
+	return status;
+}
+
 enum ql_status ql_closed_open(struct ql_ctx *ctx, struct ql_storage *s)
 {
 	struct ql_closed *c = s->closed;
@@ -41,7 +53,7 @@ enum ql_status ql_closed_open(struct ql_ctx *ctx, struct ql_storage *s)
 	dense = ql_dtype_is_packed(c->dtype) ? ql_alloc_zeroed(ctx, c->dense) : ql_alloc(ctx, c->dense);
 	if (!dense)
 		return QL_ERR_MEMORY;
-	status = c->kind->unpack(ctx, c, dense);
+	status = unpack(ctx, c, dense);
 	if (status) {
 		ql_free(ctx, dense);
 		return status;
@@ -97,7 +109,7 @@ enum ql_status ql_closed_unpack(struct ql_ctx *ctx, const struct ql_tensor *t, s
 	if (ql_dtype_is_packed(to->dtype))
 		memset(to->storage->data, 0, to->storage->bytes);
 	to->storage->version++;
-	return c->kind->unpack(ctx, c, to->storage->data);
+	return unpack(ctx, c, to->storage->data);
 }
 
 /* ---- elements ---- */

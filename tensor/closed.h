@@ -13,7 +13,7 @@
 #include "tensor/tensor.h"
 
 struct ql_closed_kind {
-	/* Writes all dense codes; `dense` is zeroed where the dtype is packed. */
+	/* Writes all dense codes; `dense` is zeroed where the dtype is packed. Not interrupted, unless the kind waits. */
 	enum ql_status (*unpack)(struct ql_ctx *ctx, const struct ql_closed *c, void *dense);
 	/* Stores the dense codes again, after they were written to. NULL: the storage keeps the dense codes instead. */
 	void (*pack)(struct ql_ctx *ctx, struct ql_closed *c, void *dense);

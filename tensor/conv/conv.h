@@ -9,6 +9,7 @@
 #include "tensor/gemm/matmul.h"
 #include "tensor/conv/unfold.h"
 #include "tensor/conv/window.h"
+#include "tensor/slots.h"
 
 /* target[image][g * rows + i][pixel] = sum over channels c of group g and taps t of
  * a[g * rows + i][c * taps + t] * unfolded[image][g * channels + c][t][pixel], in order of c and t. */
@@ -61,19 +62,6 @@ enum ql_status ql_conv_weight(struct ql_ctx *ctx, const struct ql_conv_weight *s
 
 /* The unfolding of a convolution's input; taps from scratch memory. */
 enum ql_status ql_conv_unfold(struct ql_ctx *ctx, const struct ql_conv *c, const float *x, struct ql_unfold *u);
-
-/* Buffers for running chunks of tasks; one piece per thread. */
-struct ql_slots {
-	char *data;
-	size_t bytes; /* of a piece */
-	int n;
-	_Atomic int *busy;
-};
-
-enum ql_status ql_slots_take(struct ql_ctx *ctx, uint64_t bytes, struct ql_slots *s);
-/* Takes a piece that no other thread uses; pass *slot to ql_slots_leave. */
-void *ql_slots_enter(struct ql_slots *s, int *slot);
-void ql_slots_leave(struct ql_slots *s, int slot);
 
 /* float64: y = conv(x, w), the gradients dx (from g and w) and dw (from g and x). Exactly one of y, dx, dw is
  * written, the other operands are read; plain loops, for checks. */

@@ -9,6 +9,7 @@
 #include "tensor/gemm/plan.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
+#include "tensor/slots.h"
 
 #define ROWS 64             /* of a task: with k = 4096 a quarter of a megabyte */
 #define PRODUCTS_PER_NS 100 /* of one thread, roughly: for the size of chunks only */
@@ -20,11 +21,12 @@ struct job {
 	const struct ql_gemm_coded *kernel;
 	uint8_t flip; /* makes codes of a signed */
 	int64_t lda;
-	int8_t *a;            /* (m, lda) */
-	int32_t *sum;         /* (m, blocks) */
-	int32_t *start;       /* likewise, what the sums of products begin with */
-	int32_t *zero;        /* (m); NULL: all 0 */
-	int64_t across, each; /* tasks across the columns, and their strips */
+	int8_t *a;             /* (m, lda) */
+	int32_t *sum;          /* (m, blocks) */
+	int32_t *start;        /* likewise, what the sums of products begin with */
+	int32_t *zero;         /* (m); NULL: all 0 */
+	int64_t across, each;  /* tasks across the columns, and their strips */
+	struct ql_slots slots; /* of QL_STRIP_TILE strips that are read */
 };
 
 /* ---- rows of A ---- */
@@ -101,13 +103,15 @@ static void give(const struct job *j, int64_t i, int rows, int64_t column, int c
 	}
 }
 
-static void strips_product(const struct job *j, int64_t strip, int strips, int64_t first, int64_t last)
+static void strips_product(const struct job *j, int64_t strip, int strips, int64_t first, int64_t last, char *work)
 {
+	int64_t from;
 	struct ql_strip s[QL_STRIP_TILE];
 	_Alignas(64) float sums[QL_STRIP_ROWS * QL_STRIP_TILE * QL_STRIP];
 
 	for (int t = 0; t < strips; t++)
-		s[t] = ql_strips_at(j->p->b, strip + t);
+		s[t] = ql_strips_read(
+			j->p->b, strip + t, 0, j->p->b->k, work + t * (j->slots.bytes / QL_STRIP_TILE), &from);
 	for (int64_t i = first; i < last; i += QL_STRIP_ROWS) {
 		int rows = (int)ql_min64(QL_STRIP_ROWS, last - i);
 		struct ql_strip_rows a = {.a = j->a + i * j->lda,
@@ -126,14 +130,18 @@ static void task_body(void *arg, int64_t begin, int64_t end)
 {
 	const struct job *j = arg;
 	int64_t strips = ql_ceil_div(j->p->b->n, QL_STRIP);
+	int slot;
+	char *work = ql_slots_enter(&j->slots, &slot);
 
 	for (int64_t t = begin; t < end && !ql_stopped(j->ctx); t++) {
 		int64_t i = t / j->across * ROWS, first = t % j->across * j->each,
 			last = ql_min64(first + j->each, strips);
 
 		for (int64_t s = first; s < last; s += QL_STRIP_TILE)
-			strips_product(j, s, (int)ql_min64(QL_STRIP_TILE, last - s), i, ql_min64(i + ROWS, j->p->m));
+			strips_product(
+				j, s, (int)ql_min64(QL_STRIP_TILE, last - s), i, ql_min64(i + ROWS, j->p->m), work);
 	}
+	ql_slots_leave(&j->slots, slot);
 }
 
 enum ql_status ql_gemm_blocks(struct ql_ctx *ctx, struct ql_gemm_blocks *p)
@@ -152,6 +160,8 @@ enum ql_status ql_gemm_blocks(struct ql_ctx *ctx, struct ql_gemm_blocks *p)
 	if (p->m == 0 || p->b->n == 0)
 		return QL_OK;
 	status = take_rows(ctx, &j);
+	if (!status)
+		status = ql_slots_take(ctx, ql_size_array(QL_STRIP_TILE, ql_strips_work(p->b)), &j.slots);
 	j.each = ql_max64(1, ql_min64(4, strips / (4 * ctx->threads)));
 	j.across = ql_ceil_div(strips, j.each);
 	if (!status)

@@ -17,6 +17,7 @@
 #include "tensor/parallel.h"
 #include "tensor/qparams.h"
 #include "tensor/scratch.h"
+#include "tensor/slots.h"
 #include "tensor/view.h"
 
 #define DEPTH QL_GEMM_DEPTH
@@ -36,6 +37,7 @@ struct job {
 	const struct ql_gemm_f32 *kernel;
 	const struct ql_decoder *codes; /* without strips */
 	struct ql_strips strips;        /* codes NULL: none */
+	struct ql_slots slots;          /* of strips that are read: QL_STRIPS of them for a row */
 	bool turned;                    /* the columns of B are rows of the codes */
 	int64_t m, n, k;
 	const float *a;
@@ -47,15 +49,17 @@ struct job {
 };
 
 /* Decodes rows l..l+depth-1 of a panel of B. */
-static void decode_panel(const struct job *j, int64_t column, int columns, int64_t l, int64_t depth, float *panel)
+static void decode_panel(
+	const struct job *j, int64_t column, int columns, int64_t l, int64_t depth, char *work, float *panel)
 {
 	int variant = j->ctx->kernels->simd->variant;
 	_Alignas(64) float lines[LINES * DEPTH];
 
 	for (int c = 0; j->strips.codes && c < columns; c += QL_STRIP) {
-		struct ql_strip s = ql_strips_at(&j->strips, (column + c) / QL_STRIP);
+		int64_t first;
+		struct ql_strip s = ql_strips_read(&j->strips, (column + c) / QL_STRIP, l, l + depth, work, &first);
 
-		j->ctx->kernels->gemm_coded->floats(&s, l, depth, panel + c, WIDE);
+		j->ctx->kernels->gemm_coded->floats(&s, l - first, depth, panel + c, WIDE);
 	}
 	if (j->strips.codes)
 		return;
@@ -70,13 +74,14 @@ static void decode_panel(const struct job *j, int64_t column, int columns, int64
 	}
 }
 
-static void panel_product(const struct job *j, int64_t i, int64_t stop, int64_t column, int columns, int64_t l)
+static void panel_product(
+	const struct job *j, int64_t i, int64_t stop, int64_t column, int columns, int64_t l, char *work)
 {
 	int64_t depth = ql_min64(DEPTH, j->k - l);
 	int mr = j->kernel->mr, nr = j->kernel->nr;
 	_Alignas(64) float panel[PANEL];
 
-	decode_panel(j, column, columns, l, depth, panel);
+	decode_panel(j, column, columns, l, depth, work, panel);
 	for (int c = 0; c < columns; c += nr)
 		for (int64_t r = i; r < stop; r += mr)
 			j->kernel->tile((int)ql_min64(mr, stop - r), columns - c < nr ? columns - c : nr, depth,
@@ -88,23 +93,30 @@ static void panel_product(const struct job *j, int64_t i, int64_t stop, int64_t 
 static void row_body(void *arg, int64_t begin, int64_t end)
 {
 	const struct job *j = arg;
+	int slot;
+	char *work = ql_slots_enter(&j->slots, &slot);
 	_Alignas(64) float y[WIDE];
 
 	for (int64_t t = begin; t < end && !ql_stopped(j->ctx); t++) {
 		int64_t column = t * WIDE, columns = ql_min64(WIDE, j->n - column);
 		int strips = (int)ql_ceil_div(columns, QL_STRIP);
 		struct ql_strip s[QL_STRIPS];
+		int64_t first;
 
 		for (int i = 0; i < strips; i++)
-			s[i] = ql_strips_at(&j->strips, column / QL_STRIP + i);
+			s[i] = ql_strips_read(&j->strips, column / QL_STRIP + i, 0, j->k,
+				work + (uint64_t)i * (j->slots.bytes / QL_STRIPS), &first);
 		j->ctx->kernels->gemm_coded->row(strips, s, j->k, j->a, y, j->kernel->ordered);
 		memcpy(j->c + column, y, (size_t)columns * sizeof(*y));
 	}
+	ql_slots_leave(&j->slots, slot);
 }
 
 static void task_body(void *arg, int64_t begin, int64_t end)
 {
 	const struct job *j = arg;
+	int slot;
+	char *work = ql_slots_enter(&j->slots, &slot);
 
 	for (int64_t t = begin; t < end; t++) {
 		int64_t i = t / j->across * j->rows, first = t % j->across * j->columns;
@@ -113,12 +125,13 @@ static void task_body(void *arg, int64_t begin, int64_t end)
 		if (stop - i <= FEW_ROWS)
 			for (int64_t c = first; c < last && !ql_stopped(j->ctx); c += WIDE)
 				for (int64_t l = 0; l < j->k; l += DEPTH)
-					panel_product(j, i, stop, c, (int)ql_min64(WIDE, last - c), l);
+					panel_product(j, i, stop, c, (int)ql_min64(WIDE, last - c), l, work);
 		else
 			for (int64_t l = 0; l < j->k && !ql_stopped(j->ctx); l += DEPTH)
 				for (int64_t c = first; c < last; c += WIDE)
-					panel_product(j, i, stop, c, (int)ql_min64(WIDE, last - c), l);
+					panel_product(j, i, stop, c, (int)ql_min64(WIDE, last - c), l, work);
 	}
+	ql_slots_leave(&j->slots, slot);
 }
 
 static int64_t tasks_of(const struct job *j)
@@ -166,9 +179,11 @@ static int64_t ns_of(double work)
 static enum ql_status by_row(struct ql_ctx *ctx, struct job *j)
 {
 	double work = (double)j->n * (double)j->k / ctx->kernels->gemm_coded->rate;
+	enum ql_status status = ql_slots_take(ctx, ql_size_array(QL_STRIPS, ql_strips_work(&j->strips)), &j->slots);
 
-	return ql_parallel_for(
-		ctx, ql_ceil_div(j->n, WIDE), ql_max64(1, 65536 / ql_max64(1, j->k)), ns_of(work), row_body, j);
+	return status ? status
+		      : ql_parallel_for(ctx, ql_ceil_div(j->n, WIDE), ql_max64(1, 65536 / ql_max64(1, j->k)),
+				ns_of(work), row_body, j);
 }
 
 static enum ql_status by_panels(struct ql_ctx *ctx, struct job *j, struct ql_tensor *lines)
@@ -178,6 +193,8 @@ static enum ql_status by_panels(struct ql_ctx *ctx, struct job *j, struct ql_ten
 	struct ql_decoder *decoder = NULL;
 	enum ql_status status = j->strips.codes ? QL_OK : ql_decoder_open(ctx, lines, &decoder);
 
+	if (!status)
+		status = ql_slots_take(ctx, j->strips.codes ? ql_strips_work(&j->strips) : 0, &j->slots);
 	if (!status) {
 		j->codes = decoder;
 		cut(j);

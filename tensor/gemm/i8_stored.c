@@ -13,6 +13,7 @@
 #include "tensor/closed.h"
 #include "tensor/gemm/gemm.h"
 #include "tensor/gemm/pack.h"
+#include "tensor/gemm/turn.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 
@@ -53,10 +54,11 @@ static void unpack_columns(const struct job *job, int64_t panel)
 	const uint8_t *from = s->panels.data + panel * s->pitch;
 	uint8_t *to = job->dense + panel * s->nr * s->k;
 	int64_t columns = ql_min64(s->nr, s->n - panel * s->nr), wide = columns / 4 * 4, whole = s->k / 16 * 16;
+	const __m128i flip = _mm_set1_epi8((char)s->flip);
 
 	for (int64_t c = 0; c < wide; c += 4)
 		for (int64_t l = 0; l < whole; l += 16)
-			ql_gemm_turn_4(from + l * s->nr + 4 * c, 4 * s->nr, s->flip, to + c * s->k + l, s->k);
+			ql_turn_4(from + l * s->nr + 4 * c, 4 * s->nr, flip, to + c * s->k + l, s->k);
 	for (int64_t c = 0; c < columns; c++)
 		for (int64_t l = c < wide ? whole : 0; l < s->k; l++)
 			to[c * s->k + l] = from[(l / 4 * s->nr + c) * 4 + l % 4] ^ s->flip;
@@ -86,13 +88,8 @@ static enum ql_status unpack(struct ql_ctx *ctx, const struct ql_closed *c, void
 {
 	const struct stored *s = (const struct stored *)c;
 	struct job job = {s, dense};
-	bool before = ctx->finishing;
-	enum ql_status status;
 
-	ctx->finishing = true; /* not interrupted half way */
-	status = ql_parallel_for(ctx, ql_ceil_div(s->n, s->nr), 1, ql_gemm_pack_ns(s->n, s->k), unpack_body, &job);
-	ctx->finishing = before;
-	return status;
+	return ql_parallel_for(ctx, ql_ceil_div(s->n, s->nr), 1, ql_gemm_pack_ns(s->n, s->k), unpack_body, &job);
 }
 
 static void drop(struct ql_ctx *ctx, struct ql_closed *c)

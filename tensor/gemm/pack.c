@@ -5,43 +5,15 @@
  */
 #include "tensor/gemm/pack.h"
 
-#include <emmintrin.h>
 #include <string.h>
 
+#include "tensor/gemm/turn.h"
 #include "tensor/kernels/kernels.h"
 
 #define LANE 16 /* bytes of a vector */
 #define STRIP \
 	1024 /* k at a time: the part of a panel for 16 columns stays in the first-level cache \
 	      */
-
-static __m128i load(const uint8_t *p)
-{
-	return _mm_loadu_si128((const __m128i *)(const void *)p);
-}
-
-static void store(uint8_t *p, __m128i v)
-{
-	_mm_storeu_si128((__m128i *)(void *)p, v);
-}
-
-static void turn_4(const uint8_t *b, int64_t column, __m128i flip, uint8_t *out, int64_t group)
-{
-	__m128i c0 = _mm_xor_si128(load(b), flip), c1 = _mm_xor_si128(load(b + column), flip);
-	__m128i c2 = _mm_xor_si128(load(b + 2 * column), flip), c3 = _mm_xor_si128(load(b + 3 * column), flip);
-	__m128i lo01 = _mm_unpacklo_epi32(c0, c1), hi01 = _mm_unpackhi_epi32(c0, c1);
-	__m128i lo23 = _mm_unpacklo_epi32(c2, c3), hi23 = _mm_unpackhi_epi32(c2, c3);
-
-	store(out, _mm_unpacklo_epi64(lo01, lo23));
-	store(out + group, _mm_unpackhi_epi64(lo01, lo23));
-	store(out + 2 * group, _mm_unpacklo_epi64(hi01, hi23));
-	store(out + 3 * group, _mm_unpackhi_epi64(hi01, hi23));
-}
-
-void ql_gemm_turn_4(const uint8_t *from, int64_t from_step, uint8_t flip, uint8_t *to, int64_t to_step)
-{
-	turn_4(from, from_step, _mm_set1_epi8((char)flip), to, to_step);
-}
 
 /* Elements k0..k-1 of columns c0..columns-1, one by one. */
 static void pack_each(const uint8_t *b, int64_t row, int64_t column, int64_t k0, int64_t k, int64_t c0, int64_t columns,
@@ -63,7 +35,7 @@ static int64_t pack_across(const uint8_t *b, int64_t column, int64_t k, int64_t 
 		stop = ql_min64(l + STRIP, whole);
 		for (int64_t c = 0; c < columns; c += 4)
 			for (int64_t at = l; at < stop; at += LANE)
-				turn_4(b + at + c * column, column, flips,
+				ql_turn_4(b + at + c * column, column, flips,
 					panels + c / nr * pitch + at * nr + c % nr * 4, 4 * nr);
 	}
 	return whole;

@@ -22,9 +22,6 @@ void ql_gemm_rows_8(const struct ql_pack_i8 *with, const struct ql_matrix_int *a
 void ql_gemm_rows_16(
 	const struct ql_matrix_int *a, int64_t k, int64_t i, int64_t rows, int32_t shift, int16_t *out, int64_t lda);
 
-/* 16 k of four columns, from_step bytes apart, to 4 groups, to_step bytes apart, of 4 x 4 bytes, each xored with flip; and back. */
-void ql_gemm_turn_4(const uint8_t *from, int64_t from_step, uint8_t flip, uint8_t *to, int64_t to_step);
-
 /* float32: k rows of `columns` numbers, nr apart; strides in elements. Elements after the columns of a row are not
  * written. `variant` of the loops of tensor/vmath/simd.h. */
 void ql_gemm_panel_f32(

@@ -1,29 +1,40 @@
 /* SPDX-License-Identifier: MIT
  * A matrix of codes in the strips of struct ql_strip, made from its rows once; they take the place of the codes (tensor/closed.h) or are
- * kept with their storage.
+ * kept with their storage. What kernels read otherwise than it is held (scales; codes of other widths than 4 and 8 bits) is brought
+ * into their form for each use.
  */
 #ifndef QUOLL_TENSOR_GEMM_STRIPS_H
 #define QUOLL_TENSOR_GEMM_STRIPS_H
 
+#include "tensor/gemm/strip_scales.h"
 #include "tensor/kernels/kernels.h"
-#include "tensor/qparams.h"
 
 struct ql_strips {
-	int64_t n, k;         /* B is (k, n) */
-	struct ql_strip form; /* of each strip, without pointers */
-	int64_t bytes;        /* codes of a strip */
-	int64_t blocks;       /* of a strip */
-	uint8_t *codes;
-	char *scale, *shift; /* shift: NULL: 0 */
-	uint8_t *zero;       /* NULL: form.middle */
+	int64_t n, k; /* B is (k, n) */
+	struct ql_strip
+		form; /* of each strip, without pointers; form.block is at least k rounded up where there are no blocks */
+	unsigned dtype; /* of the codes */
+	int64_t bytes;  /* codes of a strip */
+	int64_t blocks; /* of a strip */
+	const uint8_t *codes;
+	struct ql_strip_scales scale, shift;
+	const uint8_t *zero; /* of the first row, before zero_add; NULL: form.middle */
+	int64_t zero_step;
+	uint8_t zero_add;
+	int variant; /* of loops */
 };
 
 /* Whether the quantized matrix t (n, k) can have strips, whose columns are its rows. */
 bool ql_strips_take(const struct ql_tensor *t);
-/* The strips of `lines`. out->codes is NULL if there are none: of a matrix that cannot have them, when out of memory, and, unless they
- * are wanted at once, at the first request. */
+/* The strips of `lines`, which use scratch memory. out->codes is NULL if there are none: of a matrix that cannot have them, when out of
+ * memory, and, unless they are wanted at once, at the first request. */
 enum ql_status ql_strips_keep(struct ql_ctx *ctx, struct ql_tensor *lines, bool at_once, struct ql_strips *out);
-/* Strip i, columns 16 i and up. */
-struct ql_strip ql_strips_at(const struct ql_strips *s, int64_t i);
+
+/* Bytes that ql_strips_read needs for one strip: a multiple of 64. */
+uint64_t ql_strips_work(const struct ql_strips *s);
+/* Strip i, columns 16 i and up, for the rows l..end-1 of B; l is a multiple of QL_STRIP_DEPTH. *first: the row of B that is row 0 of
+ * the result, at most l. `work`, aligned to 64 bytes, is used as long as the result. Neither fails nor allocates. */
+struct ql_strip ql_strips_read(
+	const struct ql_strips *s, int64_t i, int64_t l, int64_t end, char *work, int64_t *first);
 
 #endif
