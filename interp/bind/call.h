@@ -22,9 +22,6 @@ void ql_read_arguments(
 void ql_list_ops(lua_State *L, const struct ql_op *const *ops);
 /* The arguments of a function of C are those of `op`: pushes what it gives, and returns the number of results. Comes last. */
 int ql_call_op(lua_State *L, const struct ql_op *op, bool in_place);
-/* conv2d_add(at, other, options of add, relu, operands and options of conv2d): the sum of a convolution, as operand `at` (1 or 2), and
- * another tensor, or the relu of the sum, in one call. Nothing if that is not possible here: operations are recorded, or an operand is on a device. */
-int ql_call_conv2d_add(lua_State *L);
 /* Pushes the function that calls `op` (its in-place form when `in_place`). */
 void ql_push_op(lua_State *L, const struct ql_op *op, bool in_place);
 

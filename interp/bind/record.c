@@ -148,7 +148,7 @@ static int storage(lua_State *L)
 	return 1;
 }
 
-static const struct ql_op *find_op(const char *name)
+const struct ql_op *ql_op_named(const char *name)
 {
 	const struct ql_op *const *const tables[] = {ql_ops, ql_quant_ops, ql_nn_ops};
 	const struct ql_op *op = NULL;
@@ -161,7 +161,7 @@ static const struct ql_op *find_op(const char *name)
 /* op(name) -> the function that applies it, and the names of its attributes; nil: there is none */
 static int op_function(lua_State *L)
 {
-	const struct ql_op *op = find_op(luaL_checkstring(L, 1));
+	const struct ql_op *op = ql_op_named(luaL_checkstring(L, 1));
 
 	if (!op) {
 		lua_pushnil(L);
@@ -280,8 +280,8 @@ static int place(lua_State *L)
 int ql_open_record(lua_State *L)
 {
 	static const luaL_Reg functions[] = {{"record", set_recorder}, {"identity", identity}, {"storage", storage},
-		{"op", op_function}, {"conv2d_add", ql_call_conv2d_add}, {"spec_params", spec_params}, {"fixed", fixed},
-		{"exp_int", exp_int}, {"place", place}, {"non_negative", non_negative}, {NULL, NULL}};
+		{"op", op_function}, {"spec_params", spec_params}, {"fixed", fixed}, {"exp_int", exp_int},
+		{"place", place}, {"non_negative", non_negative}, {NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	luaL_setfuncs(L, functions, 0);

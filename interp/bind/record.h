@@ -8,6 +8,8 @@
 
 #include "interp/bind/call.h"
 
+/* The op of that name, or NULL. */
+const struct ql_op *ql_op_named(const char *name);
 /* There is a listener. */
 bool ql_recorded(lua_State *L);
 

@@ -1,10 +1,9 @@
 -- SPDX-License-Identifier: MIT
--- g:run: runs the nodes in order, each by the op's own function, so that the values are bit-equal to the module's.
--- Where floats become codes, the last bit of a sum may decide between two codes: such graphs run with ordered
--- products (tensor/kernels/kernels.h), like quantized modules and exported C. A value is released after its last
--- user. What a run looks up for each node is prepared once for each graph (program_of), unless functions of the user
--- or names of inner values are involved; a convolution, the sum of its result with another value and a relu of floats are then one
--- call.
+-- g:run: runs the nodes in order, each by its op, so that the values are bit-equal to the module's. Where floats become codes, the
+-- last bit of a sum may decide between two codes: such graphs run with ordered products (tensor/kernels/kernels.h), like quantized
+-- modules and exported C. A value is released after its last user. `execute` runs node by node, for all options and graphs. Where only
+-- outputs are asked for and no function of the user is involved, the steps are a program, which is made once (program_of): arguments
+-- are read then, and a convolution, the sum of its result with another value and a relu of floats become one call.
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local core = internal.import 'nn/graph/core'
@@ -13,6 +12,7 @@ local replay = internal.import 'nn/graph/replay'
 local size = internal.import 'nn/graph/size'
 local fail, describe, is_tensor = base.fail, base.describe, base.is_tensor
 local methods, method = core.methods, core.method
+local gethook = debug.gethook
 local run = {}
 
 ---------------------------------------------------------------- trees of inputs and outputs
@@ -164,46 +164,39 @@ end
 
 ---------------------------------------------------------------- running for the outputs alone
 
--- g -> its steps: what `execute` looks up for each node and run, once. A step has the op's function, the positions of its operands in a
--- list of values, the arguments behind them, the positions of its results, and of the values that nothing needs after it.
+-- g -> its program (interp/bind/program.c), {program, refs of the outputs that it gives}; by batch where its steps depend on that;
+-- false: it needs `execute`.
 local programs = setmetatable({}, {__mode = 'k'})
+local MOST = 8 -- batches
 
--- Steps release values as soon as they have no users, so that the next result takes over memory that is in the caches. That must
--- not happen to what functions of the user have seen, or to an operand that is the result, too.
+-- Programs release values as soon as they have no users, so that the next result takes over memory that is in the caches. Functions of the
+-- user and ops that write into an operand run by `execute`.
 local function is_simple(node)
 	return node.op ~= 'assign' and ops.built_in(node.op) and not ops.user(node.op) and not node.op:find '_$'
 end
 
 -- The arguments behind the operands: a spec, and other attributes by name.
-local function split_attrs(attrs)
-	local spec, rest
-	for key, value in next, attrs do
+local function arguments_of(attrs, b)
+	local list, rest = {n = 0}, nil
+	for key, value in next, size.varies(attrs) and size.at(attrs, b) or attrs do
 		if key == 'spec' then
-			spec = value
+			list[1], list.n = value, 1
 		else
 			rest = rest or {}
 			rest[key] = value
 		end
 	end
-	if spec ~= nil then return spec, rest end
-	return rest
+	if rest then
+		list.n = list.n + 1
+		list[list.n] = rest
+	end
+	return list
 end
 
-local MOST = 3 -- operands of a step that is called without a list
-
-local function step_of(node, places)
-	local info, step = ops.info(node.op), {name = node.name, node = node, free = {}, results = {}, reads = {}}
-	local plain = #node.inputs <= MOST and #node.results == 1 and not info.list_in and not info.list_out and not size.varies(node.attrs)
-	for i, ref in ipairs(node.inputs) do
-		step[i] = places[ref]
-		plain = plain and step[i] ~= nil
-		table.insert(step.reads, places[ref])
-	end
+local function step_of(node, places, b)
+	local step = {op = node.op, name = node.name, node = node, free = {}, results = {}, arguments = arguments_of(node.attrs, b)}
+	for i, ref in ipairs(node.inputs) do step[i] = type(ref) == 'string' and places[ref] or {size.at(ref, b)} end
 	for i = 1, #node.results do step.results[i] = places[core.ref(node.name, i)] end
-	if plain then
-		step.f, step.n = internal.op(node.op), #node.inputs
-		step.more, step.rest = split_attrs(node.attrs)
-	end
 	return step
 end
 
@@ -211,11 +204,11 @@ end
 -- memory. Both give codes, or both float32, and the convolution then has no activation. Which value the step of the sum leaves out:
 -- 1 or 2.
 local function joins(step, by_place, uses)
-	if step.node.op ~= 'add' or not step.f or #step.reads ~= 2 or step[1] == step[2] then return end
+	if step.op ~= 'add' or #step ~= 2 or step[1] == step[2] or type(step[1]) == 'table' or type(step[2]) == 'table' then return end
 	local codes = step.node.attrs.out ~= nil
 	for at = 2, 1, -1 do
 		local conv = by_place[step[at]]
-		if conv and conv.node.op == 'conv2d' and conv.f and (conv.node.attrs.out ~= nil) == codes and (codes or not conv.node.attrs.act) and
+		if conv and conv.op == 'conv2d' and (conv.node.attrs.out ~= nil) == codes and (codes or not conv.node.attrs.act) and
 			uses[step[at]] == 1 then
 			return at, conv
 		end
@@ -226,177 +219,119 @@ end
 local function relu_of(sum, user, uses)
 	local place = sum.results[1]
 	local step = user[place]
-	if step and step.node.op == 'relu' and step.f and not step.more and uses[place] == 1 and not sum.node.attrs.out then return step end
+	if step and step.op == 'relu' and step.arguments.n == 0 and uses[place] == 1 and not sum.node.attrs.out then return step end
 end
 
-local function join_sums(g, program, places)
-	local by_place, user, uses, gone = {}, {}, {}, {}
-	for _, step in ipairs(program) do
+-- The steps in order, with those together that run as one.
+local function join_sums(g, steps, places)
+	local by_place, user, uses, gone, joined = {}, {}, {}, {}, {}
+	for _, step in ipairs(steps) do
 		by_place[step.results[1]] = step
-		for _, place in ipairs(step.reads) do uses[place], user[place] = (uses[place] or 0) + 1, step end
+		for _, place in ipairs(step) do uses[place], user[place] = (uses[place] or 0) + 1, step end
 	end
 	core.each_output(g, function(leaf) uses[places[leaf.ref]] = 2 end)
-	for _, step in ipairs(program) do
+	for _, step in ipairs(steps) do
 		local at, conv = joins(step, by_place, uses)
 		if at then
-			step.join, step.at, step.other = conv, at, step[3 - at]
-			step.reads = table.move(conv.reads, 1, #conv.reads, 2, {step.other})
 			by_place[step.results[1]], by_place[conv.results[1]] = nil, nil
-			gone[conv] = true
-			local relu = relu_of(step, user, uses)
-			if relu then
-				step.relu, step.results, gone[relu] = relu, relu.results, true
-			end
+			step.before, step.behind = conv, relu_of(step, user, uses)
+			conv.at, conv.joins, gone[conv] = at, step.behind and 2 or 1, true
+			if step.behind then gone[step.behind] = true end
 		end
 	end
-	for i = #program, 1, -1 do
-		if gone[program[i]] then table.remove(program, i) end
+	for _, step in ipairs(steps) do
+		if not gone[step] then
+			if step.before then joined[#joined + 1] = step.before end
+			joined[#joined + 1] = step
+			if step.behind then joined[#joined + 1] = step.behind end
+		end
 	end
+	return joined
 end
 
--- The step after which each value is not needed; outputs always are.
-local function mark_last(g, program, places)
+-- Each value is freed after the last step that has it; given ones and outputs never are.
+local function mark_last(g, steps, places, given)
 	local last = {}
-	for _, step in ipairs(program) do
-		for _, place in ipairs(step.results) do last[place] = step end
-		for _, place in ipairs(step.reads) do last[place] = step end
+	for _, step in ipairs(steps) do
+		for _, list in ipairs {step, step.results} do
+			for _, place in ipairs(list) do last[place] = step end
+		end
 	end
 	core.each_output(g, function(leaf) last[places[leaf.ref]] = nil end)
-	for _, name in ipairs(g.order) do -- given values are not ours
-		local op = g.nodes[name].op
-		if op == 'const' or op == 'input' then last[places[name]] = nil end
+	for place, step in next, last do
+		if type(place) == 'number' and place > given then table.insert(step.free, place) end
 	end
-	for place, step in next, last do table.insert(step.free, place) end
 end
 
--- The places of inputs and outputs, which no step frees, but for constants.
-local function given_places(g, program, places)
-	local list = {}
-	for _, name in ipairs(g.inputs) do table.insert(list, places[name]) end
-	core.each_output(g, function(leaf)
-		local place = places[leaf.ref]
-		if program.consts[place] == nil then table.insert(list, place) end
-	end)
-	return list
-end
-
--- The program of a graph, or false if it needs `execute`.
-local function program_of(g)
-	local program, places, n = programs[g], {}, 0
-	if program ~= nil then return program end
-	program = {places = places, consts = {}}
+-- The description of a program, and the refs of its outputs: those that are results.
+local function describe_program(g, b)
+	local places, constants, steps, n = {}, {}, {}, #g.inputs
+	for i, name in ipairs(g.inputs) do places[name] = i end
+	for _, name in ipairs(g.order) do
+		if g.nodes[name].op == 'const' then
+			n = n + 1
+			places[name], constants[#constants + 1] = n, g.nodes[name].value
+		end
+	end
+	local given, refs, outputs, seen = n, {}, {}, {}
 	for _, name in ipairs(g.order) do
 		local node = g.nodes[name]
-		for i = 1, #node.results do
-			n = n + 1
-			places[core.ref(name, i)] = n
-		end
-		if node.op == 'const' then
-			program.consts[places[name]] = node.value
-		elseif node.op ~= 'input' then
-			if not is_simple(node) then
-				programs[g] = false
-				return false
+		if node.op ~= 'const' and node.op ~= 'input' then
+			if not is_simple(node) then return nil end
+			for i = 1, #node.results do
+				n = n + 1
+				places[core.ref(name, i)] = n
 			end
-			program[#program + 1] = step_of(node, places)
+			steps[#steps + 1] = step_of(node, places, b)
 		end
 	end
-	join_sums(g, program, places)
-	mark_last(g, program, places)
-	program.given = given_places(g, program, places)
-	programs[g] = program
-	return program
-end
-
-local function general_step(step, values, b)
-	local operands = {}
-	for i, ref in ipairs(step.node.inputs) do operands[i] = step[i] and values[step[i]] or size.at(ref, b) end
-	for i, result in ipairs(apply(step.node, operands, b)) do values[step.results[i]] = result end
-end
-
-local function plain_step(step, values)
-	local f, n = step.f, step.n
-	if n == 1 then return f(values[step[1]], step.more, step.rest) end
-	if n == 2 then return f(values[step[1]], values[step[2]], step.more, step.rest) end
-	if n == 3 then return f(values[step[1]], values[step[2]], values[step[3]], step.more, step.rest) end
-	return f(step.more, step.rest)
-end
-
--- A convolution and a sum, or its relu, in single calls where they cannot be one.
-local function joined_step(program, step, values)
-	local conv = step.join
-	program.at = conv
-	local result
-	if conv.n == 3 then
-		result = internal.conv2d_add(step.at, values[step.other], step.more, step.relu ~= nil, values[conv[1]], values[conv[2]],
-			values[conv[3]], conv.more)
-	else
-		result = internal.conv2d_add(step.at, values[step.other], step.more, step.relu ~= nil, values[conv[1]], values[conv[2]], conv.more)
-	end
-	if result then return result end
-	values[step[step.at]] = plain_step(conv, values)
-	program.at = step
-	result = plain_step(step, values)
-	release(values[step[step.at]])
-	values[step[step.at]] = nil
-	if step.relu then
-		local _ <close> = result
-		program.at = step.relu
-		result = step.relu.f(result)
-	end
-	return result
-end
-
-local function run_steps(program, values, b)
-	for i = 1, #program do
-		local step = program[i]
-		program.at = step
-		if step.join then
-			values[step.results[1]] = joined_step(program, step, values)
-		elseif step.f then
-			values[step.results[1]] = plain_step(step, values)
-		else
-			general_step(step, values, b)
+	steps = join_sums(g, steps, places)
+	mark_last(g, steps, places, given)
+	core.each_output(g, function(leaf)
+		local place = places[leaf.ref]
+		if place > given and not seen[place] then
+			seen[place], refs[#refs + 1], outputs[#outputs + 1] = true, leaf.ref, place
 		end
-		for _, place in ipairs(step.free) do
-			release(values[place])
-			values[place] = nil
+	end)
+	return {inputs = #g.inputs, constants = constants, values = n, outputs = outputs, steps = steps}, refs
+end
+
+local function varies(g)
+	for _, name in ipairs(g.order) do
+		local node = g.nodes[name]
+		if size.varies(node.attrs) or size.varies(node.inputs) then return true end
+	end
+	return false
+end
+
+-- The program of a graph for a batch, or false.
+local function program_of(g, b)
+	local known = programs[g]
+	if not known then
+		known = {varies = varies(g), n = 0}
+		programs[g] = known
+	end
+	local key = known.varies and b or 0
+	if known[key] == nil then
+		if known.n >= MOST then
+			known = {varies = true, n = 0}
+			programs[g] = known
 		end
+		local description, refs = describe_program(g, b)
+		local good, program = pcall(internal.program, description) -- what is wrong in a node is told by its op
+		known[key], known.n = good and {program, refs} or false, known.n + 1
 	end
+	return known[key]
 end
 
--- The list of values of a run, with the constants in it: that of the run before, unless one is under way (or has failed).
-local function take_values(program)
-	local values = program.values
-	program.values = nil
-	if not values then
-		values = {}
-		for place, value in next, program.consts do values[place] = value end
-	end
-	return values
-end
-
-local function give_values(program, values)
-	for _, place in ipairs(program.given) do values[place] = nil end -- inputs and outputs
-	program.values = values
-end
-
--- Runs the graph for its outputs: a function ref -> tensor.
-local function run_program(g, program, given, b, o)
-	local _ <close> = internal.nograd()
-	local _ <close> = in_order(g, o) and internal.ordered() or nil
-	local _ <close> = internal.deferring() -- chains of elementwise nodes take one pass over memory
-	local places, values = program.places, take_values(program)
-	for name, value in next, given do values[places[name]] = value end
-	local good, message = pcall(run_steps, program, values, b)
-	if not good then
-		message = tostring(message):gsub('^[^:]*:%d+: ', '')
-		fail('%s%s', program.at.f and ("run: node '%s': "):format(program.at.name) or '', message)
-	end
-	local outputs = {}
-	core.each_output(g, function(leaf) outputs[leaf.ref] = internal.settled(values[places[leaf.ref]]) end)
-	give_values(program, values)
-	return function(ref) return outputs[ref] end
+-- Runs the graph for its outputs: a function ref -> tensor; nil: it needs `execute`.
+local function run_program(g, values, inputs, b, o)
+	local entry = type(gethook()) ~= 'function' and program_of(g, b) -- a hook of the user sees every call
+	if not entry then return nil end
+	local results = table.pack(internal.run_program(entry[1], inputs, in_order(g, o)))
+	if results.n < #entry[2] then return nil end -- operations are recorded
+	for i, ref in ipairs(entry[2]) do values[ref] = results[i] end
+	return function(ref) return values[ref] or g.nodes[ref].value end
 end
 
 -- Runs the graph; returns a function ref -> tensor for values that are still live (outputs and those named by `keep`), and the
@@ -421,9 +356,7 @@ local function replayed(g, x, o)
 		return execute(g, given, b, {ordered = o.ordered, release = true})
 	end)
 	if get then return get, {} end
-	local program = program_of(g)
-	if program then return run_program(g, program, values, b, o), {} end
-	return execute(g, values, b, o)
+	return run_program(g, values, inputs, b, o) or execute(g, values, b, o), {}
 end
 
 local function outputs_of(g, get)

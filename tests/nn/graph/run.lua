@@ -211,3 +211,76 @@ host_it('runs chains of elementwise nodes in one pass', function()
 	for _, row in ipairs(quant.log()) do waited = waited + (row.kernel == 'chain' and row.count or 0) end
 	assert(waited == 5 and y:eq(f(nil, x)):all():item())
 end)
+
+-- Programs (interp/bind/program.c) beside the nodes one by one, which check= asks for.
+local function same(f, v, o)
+	local e = graph.trace(f, v, o)
+	for _ = 1, 2 do
+		local one, each = table.pack(e:run(v)), table.pack(e:run(v, {check=true}))
+		assert(one.n == each.n and one.n > 0)
+		for i = 1, one.n do assert(one[i]:dtype() == each[i]:dtype() and one[i]:error(each[i]).max == 0, i) end
+	end
+	return e
+end
+
+it('runs ops with lists, numbers, several results and sizes that depend on the batch', function()
+	local v = tensor.randn(4, 6)
+	same(nn.module(function(_, a) return tensor.cat({a, a * 2, a:relu()}, 2) end), v)
+	same(nn.module(function(_, a)
+		local parts = a:split(2, {axis=2})
+		return parts[1] + parts[3], 1 - parts[2], parts[1] // 2.5
+	end), v)
+	local e = same(nn.module(function(_, a) return (a:view(a:size(1) * 2, 3) + 1):view(a:size(1), 6) end), v)
+	for n = 1, 20 do -- more batches than are kept
+		local w = tensor.randn(n, 6)
+		assert(e:run(w):error(w + 1).max == 0)
+	end
+	local y, z = graph.trace(nn.module(function(_, a)
+		local b = a + 1
+		return b, {b, a}
+	end), v):run(v)
+	assert(rawequal(y, z[1]) and rawequal(z[2], v))
+end)
+
+it('runs a graph while it runs, by a scheme of the user, and in a module that is traced', function()
+	local v, e, inner = tensor.randn(2, 8), nil, 0
+	quant.scheme{name='again', bits=4, signed=true, encode=function(t, scale)
+		inner = inner + 1
+		if e and inner < 4 then e:run(v) end
+		return (t / scale * 7):round()
+	end, decode=function(codes, scale) return codes * scale / 7 end}
+	local f = nn.module(function(_, a) return (a * 2):quantize('again'):dequantize() + a end)
+	local z = f(v)
+	e, inner = graph.trace(f, v), 0
+	print(e:run(v):error(z).max, inner)  --> 0.0 4
+	local outer = graph.trace(nn.module(function(_, a) return g:run(a):relu() end), x)
+	print(#outer.order > 4, outer:run(x):error(m(x):relu()).max)  --> true 0.0
+end)
+
+it('names the node that fails, frees what a run had, and shows every call to a hook', function()
+	local v = tensor.randn(1, 40000)
+	local e = graph.trace(nn.module(function(_, a, i) return (a * 2 + 1):narrow(2, 1, 3):embedding(i) end), {tensor.randn(1, 40000), tensor.ones{1, dtype='int64'}}, {batch=false})
+	local good, message = pcall(e.run, e, {v, tensor{9, dtype='int64'}})
+	assert(not good and message:find "run: node '[%w]+': embedding", message)
+	collectgarbage()
+	local before = tensor.memory().now
+	for _ = 1, 20 do assert(not pcall(e.run, e, {v, tensor{9, dtype='int64'}})) end
+	collectgarbage()
+	assert(tensor.memory().now - before < 40000 * 8, tensor.memory().now - before)
+	local calls = 0
+	debug.sethook(function() calls = calls + 1 end, 'c')
+	g:run(x)
+	local many = calls
+	debug.sethook()
+	assert(many > 50, many)
+end)
+
+it('wants constants that are not closed', function()
+	local c = tensor.ones(3)
+	local e = graph.trace(nn.module(function(_, a) return a + c end), tensor.randn(2, 3))
+	e:run(tensor.randn(2, 3))
+	for _, name in ipairs(e.order) do
+		local _ <close> = e.nodes[name].value -- luacheck: ignore 211
+	end
+	fails('wanted live constants', e.run, e, tensor.randn(2, 3))
+end)
