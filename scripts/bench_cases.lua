@@ -224,11 +224,16 @@ local cases = {
 			local x = uniform(a.n // 4096, 4096)
 			return function() return x:quantize 'int8' end
 		end,
+		observe = function(a)
+			local x, o = uniform(a.n // 4096, 4096), quant.observer 'int8@mse'
+			return function() return o:update(x) end
+		end,
 	},
 	nnops = {
 		chain_4M = function()
 			local x, y = uniform(4 << 20), uniform(4 << 20)
-			return function() return (x * 2 + y):tanh() * x - y end
+			local chain = tensor.fuse(function(a, b) return (a * 2 + b):tanh() * a - b end)
+			return function() return chain(x, y) end
 		end,
 		softmax_4096x1024 = function()
 			local x = uniform(4096, 1024)

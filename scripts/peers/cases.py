@@ -55,7 +55,7 @@ ROWS = (
     + _products('w4', FEW) + _products('w4_float', FEW)
     + [('format', '%s_%s' % (way, f), dict(M=1, N=4096, K=4096, cold=1, spec=f, way=way)) for way in ('dynamic', 'weight_only') for f in FORMATS]
     + _conv('conv') + _conv('conv_i8')
-    + _named('quantize', ['quant_tensor', 'quant_row', 'dequant_tensor', 'minmax', 'dyn_quant', 'quant_block32'], n=64 << 20)
+    + _named('quantize', ['quant_tensor', 'quant_row', 'dequant_tensor', 'minmax', 'dyn_quant', 'quant_block32', 'observe'], n=64 << 20)
     + _named('nnops', ['chain_4M', 'softmax_4096x1024', 'gelu_4M', 'lstm_650_b20_t35', 'adamw_1M'] + TEXT + [t + '_grad' for t in TEXT])
     + _named('train', ['mlp_784_512_512_10_b128', 'lstm_lm_650_t35_b20_v10000', 'transformer_256x4_t128_b16', 'resnet9_b64', 'lstm_200_t35_b20'])
     + _nets()
@@ -66,7 +66,7 @@ ROWS = (
 CASES = list(dict.fromkeys(row[0] for row in ROWS))
 
 PRODUCTS = ('gemm_f32', 'gemm_i8', 'gemm_i8_matmul', 'gemm_i8_dynamic', 'w4', 'w4_float')
-PASSES = {'quant_tensor': 5, 'quant_row': 5, 'dequant_tensor': 5, 'minmax': 4, 'dyn_quant': 9, 'quant_block32': 5}  # bytes an element
+PASSES = {'quant_tensor': 5, 'quant_row': 5, 'dequant_tensor': 5, 'minmax': 4, 'dyn_quant': 9, 'quant_block32': 5, 'observe': 4}  # bytes an element
 BITS = {'w4': 4.5, 'w4_float': 4.5, 'gemm_i8': 8, 'gemm_i8_dynamic': 8, 'gemm_i8_matmul': 8, 'gemm_f32': 32}  # of a weight, scales included
 
 
@@ -81,7 +81,7 @@ def work(case, item, a):
         taps = (3 * a['H'] - 2) ** 2  # those inside of the image
         return 2e-9 * a['B'] * a['I'] * a['O'] * taps, ('fma',) if case == 'conv' else ('int8',)
     if case == 'quantize':
-        return a['n'] * PASSES[item] / 1e9, ('read',) if item == 'minmax' else ('quantize',)
+        return a['n'] * PASSES[item] / 1e9, ('read',) if item in ('minmax', 'observe') else ('quantize',)
     return None
 
 
