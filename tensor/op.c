@@ -60,7 +60,7 @@ const struct ql_value *ql_call_attr(const struct ql_call *call, const char *name
 	const struct ql_attr *a = call->op->doc.attrs;
 
 	for (int i = 0; a && call->attr && a[i].type != QL_ATTR_END; i++)
-		if (!strcmp(a[i].name, name))
+		if (a[i].name[0] == name[0] && !strcmp(a[i].name, name)) /* most differ in the first letter */
 			return call->attr[i].set ? &call->attr[i] : NULL;
 	return NULL;
 }

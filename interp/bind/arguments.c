@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "interp/bind/call.h"
+#include "interp/bind/spec.h"
 #include "interp/bind/spec_read.h"
 #include "interp/bind/surplus.h"
 
@@ -12,6 +13,8 @@
 static void read_value(lua_State *L, const char *name, const struct ql_attr *a, int index, struct ql_arguments *args,
 	struct ql_value *v)
 {
+	const struct ql_spec *given;
+	struct ql_spec *spec;
 	char what[96];
 
 	if (a->type != QL_ATTR_SPEC) {
@@ -20,9 +23,17 @@ static void read_value(lua_State *L, const char *name, const struct ql_attr *a, 
 	}
 	if (args->n_specs >= QL_CALL_SPECS)
 		ql_error(L, "%s: %s: wanted at most %d specs, got more", name, a->name, QL_CALL_SPECS);
-	snprintf(what, sizeof(what), "%s: %s", name, a->name);
-	v->set = ql_read_spec(L, index, what, &args->spec[args->n_specs]);
-	v->spec = &args->spec[args->n_specs++];
+	given = luaL_testudata(L, index, QL_SPEC);
+	spec = &args->spec[args->n_specs++];
+	if (given) {
+		lua_pushvalue(L, index);
+		*spec = *given;
+		v->set = true;
+	} else {
+		snprintf(what, sizeof(what), "%s: %s", name, a->name);
+		v->set = ql_read_spec(L, index, what, spec);
+	}
+	v->spec = spec;
 }
 
 static const struct ql_attr *next_positional(const struct ql_attr *attrs, struct ql_arguments *args)

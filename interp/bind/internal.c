@@ -42,6 +42,36 @@ static int is_spec(lua_State *L)
 	return 1;
 }
 
+/* The size on top, which is popped: an integer, or {per=, plus=} of a batch (nn/graph/size.lua). */
+static lua_Integer size_at(lua_State *L, lua_Integer batch)
+{
+	lua_Integer size = lua_tointeger(L, -1);
+
+	if (lua_istable(L, -1)) {
+		lua_getfield(L, -1, "per");
+		lua_getfield(L, -2, "plus");
+		size = (lua_Integer)((uint64_t)lua_tointeger(L, -2) * (uint64_t)batch + (uint64_t)lua_tointeger(L, -1));
+		lua_pop(L, 2);
+	}
+	lua_pop(L, 1);
+	return size;
+}
+
+/* fits(x, dtype, shape, batch) -> whether the tensor has that dtype and, for the batch, that shape */
+static int fits(lua_State *L)
+{
+	const struct ql_tensor *t = ql_check_tensor(L, 1, "fits");
+	lua_Integer batch = luaL_checkinteger(L, 4);
+	bool fit = t->dtype == ql_dtype_by_name(luaL_checkstring(L, 2)) && lua_rawlen(L, 3) == t->rank;
+
+	for (int d = 0; fit && d < t->rank; d++) {
+		lua_rawgeti(L, 3, d + 1);
+		fit = size_at(L, batch) == t->shape[d];
+	}
+	lua_pushboolean(L, fit);
+	return 1;
+}
+
 /* writes(tensor) -> how often the bytes that it looks at were written to */
 static int writes(lua_State *L)
 {
@@ -120,7 +150,7 @@ static int escape(lua_State *L)
 int ql_open_internal(lua_State *L)
 {
 	static const luaL_Reg functions[] = {{"describe", describe}, {"is_tensor", is_tensor}, {"is_spec", is_spec},
-		{"writes", writes}, {"escape", escape}, {"import", import}, {"nearest", nearest},
+		{"fits", fits}, {"writes", writes}, {"escape", escape}, {"import", import}, {"nearest", nearest},
 		{"write_file", write_file}, {"exchange", exchange}, {NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);

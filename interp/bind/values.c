@@ -145,9 +145,10 @@ static void read_dtype(lua_State *L, const char *name, const struct ql_attr *a, 
 	if (lua_type(L, index) != LUA_TSTRING)
 		wrong(L, name, a, "the name of a dtype", index);
 	v->i = ql_dtype_by_name(lua_tostring(L, index));
+	if (v->i >= 0)
+		return;
 	snprintf(what, sizeof(what), "%s: %s", name, a->name);
-	if (v->i < 0)
-		ql_raise(L, ql_fail_choice(ql_ctx_of(L), what, ql_dtype_names, lua_tostring(L, index)));
+	ql_raise(L, ql_fail_choice(ql_ctx_of(L), what, ql_dtype_names, lua_tostring(L, index)));
 }
 
 void ql_value_read(lua_State *L, const char *name, const struct ql_attr *a, int index, struct ql_arguments *args,

@@ -48,10 +48,7 @@ end
 
 local function check_input(g, name, x, b)
 	local result = g.nodes[name].results[1]
-	local shape = size.at(result.shape, b)
-	local good = x:dim() == #shape and x:dtype() == result.dtype
-	for i, n in ipairs(shape) do good = good and x:size(i) == n end
-	if not good then
+	if not internal.fits(x, result.dtype, result.shape, b) then
 		fail('run: %s: wanted %s%s, got %s', name, result.dtype, size.text(result.shape), internal.describe(x))
 	end
 end
@@ -365,8 +362,10 @@ local function outputs_of(g, get)
 	return list, #g.outputs
 end
 
+local NONE = {}
+
 local function kept(g, keep)
-	local set, list = {}, type(keep) == 'string' and {keep} or keep or {}
+	local set, list = {}, type(keep) == 'string' and {keep} or keep
 	for _, ref in ipairs(list) do
 		if type(ref) ~= 'string' then fail('run: keep: wanted names of nodes, got %s', describe(ref)) end
 		local name = core.split(ref)
@@ -400,8 +399,9 @@ print(y:error(m(x)).max, inner.linear1:size())  --> 0.0 5 2]],
 		{'ordered', 'true or false', 'add products of floats in the order of exported C (default: in graphs of quantized models)'}})
 function methods.run(g, x, o)
 	core.expect(g, 'run')
-	o = base.options(options, o)
-	local keep, names = kept(g, o.keep)
+	o = o == nil and NONE or base.options(options, o)
+	local keep, names = NONE, NONE
+	if o.keep ~= nil then keep, names = kept(g, o.keep) end
 	local store
 	if o.arena then store = internal.import('nn/graph/plan').arena(g, x, read_inputs) end
 	local record = #names == 0 and not (o.check or store or o.replay == false)

@@ -150,13 +150,20 @@ void ql_epilogue_row(const struct ql_epilogue *e, int64_t j, int64_t n, float *y
 	}
 }
 
-static enum ql_status bias_values(struct ql_ctx *ctx, struct ql_tensor *bias, int64_t n, struct ql_tensor **out)
+/* Gives the bias as float32: itself if it is, unless the call writes into an operand. */
+static enum ql_status bias_values(struct ql_ctx *ctx, const struct ql_call *call, int64_t n, struct ql_tensor **out)
 {
+	struct ql_tensor *bias = call->in[2];
 	char text[QL_SHAPE_TEXT];
 
 	if (bias->rank != 1 || bias->shape[0] != n)
 		return ql_fail(ctx, QL_ERR_SHAPE, "linear: bias: wanted shape (%lld), got %s", (long long)n,
 			ql_shape_text(bias->rank, bias->shape, text));
+	if (bias->dtype == QL_float32 && !bias->q && !call->into && bias->storage->data &&
+		ql_tensor_is_contiguous(bias)) {
+		*out = ql_tensor_keep(bias);
+		return QL_OK;
+	}
 	return bias->q ? ql_decode(ctx, bias, out) : ql_tensor_cast(ctx, bias, QL_float32, out);
 }
 
@@ -173,7 +180,7 @@ enum ql_status ql_epilogue_of(
 	e->relu = act && !strcmp(act, "relu");
 	if (call->n_in < 3)
 		return QL_OK;
-	status = bias_values(ctx, call->in[2], n, keep);
+	status = bias_values(ctx, call, n, keep);
 	if (!status)
 		e->bias = ql_tensor_data(*keep);
 	return status;
