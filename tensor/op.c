@@ -218,21 +218,29 @@ bool ql_call_keeps_params(struct ql_ctx *ctx, struct ql_call *call)
 	return false;
 }
 
-/* Runs `eval` with the operands' codes in memory as their dtype has them; with `images`, those of images as they are. */
-static enum ql_status eval_dense(struct ql_ctx *ctx, struct ql_call *call, ql_eval_fn *eval, bool images)
+static bool is_left(uint32_t left, int operand)
+{
+	return operand < 32 && left >> operand & 1;
+}
+
+/* Runs `eval` with the operands' codes in memory as their dtype has them; those of `left` (bits), and with `images` those of images, as
+ * they are. */
+static enum ql_status eval_dense(struct ql_ctx *ctx, struct ql_call *call, ql_eval_fn *eval, bool images, uint32_t left)
 {
 	enum ql_status status = QL_OK;
 	int opened = 0;
 
 	for (; opened < call->n_in && !status; opened += !status)
-		if (!images || !ql_is_closed(call->in[opened]) || !ql_images_last(call->in[opened]))
+		if (!is_left(left, opened) &&
+			(!images || !ql_is_closed(call->in[opened]) || !ql_images_last(call->in[opened])))
 			status = ql_closed_open(ctx, call->in[opened]->storage);
 	if (call->into && call->out[0] == call->into)
 		call->into->storage->version++;
 	if (!status)
 		status = eval(ctx, call);
 	while (opened-- > 0)
-		ql_closed_close(ctx, call->in[opened]->storage);
+		if (!is_left(left, opened))
+			ql_closed_close(ctx, call->in[opened]->storage);
 	return status;
 }
 
@@ -249,7 +257,9 @@ static enum ql_status allocate_and_eval(struct ql_ctx *ctx, struct ql_call *call
 					call->result[i].rank, call->result[i].shape, &call->out[i]);
 	if (status)
 		return status;
-	return call->op->flags & QL_CLOSED ? call->op->eval(ctx, call) : eval_dense(ctx, call, call->op->eval, false);
+	if (call->op->flags & QL_CLOSED)
+		return call->op->eval(ctx, call);
+	return eval_dense(ctx, call, call->op->eval, false, call->op->decodes ? call->op->decodes(call) : 0);
 }
 
 static enum ql_status run_fallback(struct ql_ctx *ctx, struct ql_call *call, const char *reason)
@@ -322,7 +332,7 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call)
 		path = ql_call_path(ctx, call, &reason);
 	if (path) {
 		call->path = path->name; /* eval may set a more specific name */
-		return path->closed ? path->eval(ctx, call) : eval_dense(ctx, call, path->eval, path->images);
+		return path->closed ? path->eval(ctx, call) : eval_dense(ctx, call, path->eval, path->images, 0);
 	}
 	status = ql_call_check_integer(ctx, call, reason);
 	if (status)

@@ -4,15 +4,19 @@
  * From the second product with it on, the panels of a matrix b replace its codes (tensor/gemm/i8_stored.c) where they need about as
  * many bytes, until it is written to. Whoever else needs the codes unpacks them each time.
  *
- * Another b that is multiplied by few rows is read in place if possible. Otherwise (its codes are packed, or its summed axis is not
- * contiguous) its panels are cached with its storage (tensor/storage.h) from the second product on. With many rows packing is a
- * small part of the time, but unpacking is not: if products with floats have put strips in the place of the codes, panels are cached
- * for any number of rows. Panels beside int8 codes would be a second copy of a weight.
+ * Codes below 8 bits are replaced by strips (tensor/gemm/strips.h), of which the tasks of a product make the panels that they use. The
+ * sums of columns are kept.
+ *
+ * Another b that is multiplied by few rows is read in place if possible. Otherwise (its summed axis is not contiguous) its panels are
+ * cached with its storage (tensor/storage.h) from the second product on. With many rows packing is a small part of the time, but
+ * unpacking is not: of a storage that is closed, panels are cached for any number of rows. Panels beside int8 codes would be a second
+ * copy of a weight.
  */
 #include "quant/integer/product.h"
 
 #include "tensor/kernels/kernels.h"
 #include "tensor/closed.h"
+#include "tensor/gemm/strips.h"
 #include "tensor/scratch.h"
 #include "tensor/view.h"
 
@@ -161,6 +165,24 @@ static enum ql_status panels_of_b(struct ql_ctx *ctx, struct ql_tensor *b, struc
 	return ql_gemm_i8_keep_sums(ctx, p->plan.n, p->plan.k, &matrix, place_of(ctx, b, &of_sums), &p->b.sums);
 }
 
+/* The strips of b, from the second product on, if its columns are rows of codes below 8 bits, or strips hold it already. */
+static enum ql_status strips_of_b(struct ql_ctx *ctx, struct ql_tensor *b, struct ql_product *p)
+{
+	struct ql_matrix_int matrix = matrix_of(b, NULL);
+	struct ql_strips *strips = ql_scratch_take(ctx, sizeof(*strips));
+	struct ql_tensor *lines = NULL;
+	enum ql_status status = strips ? ql_view_permute(ctx, "matmul", b, (const int[]){1, 0}, &lines) : QL_ERR_MEMORY;
+
+	if (!status)
+		status = ql_strips_keep_codes(ctx, lines, strips);
+	ql_tensor_release(ctx, lines);
+	if (status || !strips->codes || strips->nr)
+		return status;
+	p->b.strips = matrix.strips = strips;
+	matrix.dtype = byte_codes(b->dtype);
+	return ql_gemm_i8_keep_strip_sums(ctx, p->plan.n, p->plan.k, &matrix, place_of(ctx, b, &of_sums), &p->b.sums);
+}
+
 /* Only the outermost op may move the codes of its operand, and not those of `a`, which are at hand. */
 static bool may_store(struct ql_ctx *ctx, const struct ql_tensor *a, struct ql_tensor *b)
 {
@@ -183,6 +205,10 @@ static enum ql_status codes_of_b(
 	status = may_store(ctx, a, b) ? ql_gemm_i8_store(ctx, b) : QL_OK;
 	stored = ql_gemm_i8_stored(ctx, b, &p->b.panels);
 	if (status || p->b.panels.kernel)
+		return status;
+	if (a->storage != b->storage && !stored && ctx->kernels->gemm_i8->nr % QL_STRIP == 0)
+		status = strips_of_b(ctx, b, p);
+	if (status || p->b.strips)
 		return status;
 	if (p->plan.batches == 1 && (p->plan.m <= FEW_ROWS || ql_is_closed(b)) && !stored)
 		return panels_of_b(ctx, b, p);
@@ -251,6 +277,8 @@ static struct ql_matrix_int matrix(
 
 	if (f->panels.kernel)
 		m.panels = &f->panels;
+	else if (f->strips)
+		m.strips = f->strips;
 	else
 		m.data = (const char *)f->codes->storage->data + offset * (ql_dtypes[f->dtype].bits / 8);
 	m.zero = f->zero ? f->zero + first : NULL;

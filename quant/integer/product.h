@@ -19,7 +19,8 @@ struct ql_factor {
 	const int32_t *zero; /* NULL: 0 */
 	struct ql_gemm_i8_panels
 		panels; /* cached packed panels of b; if panels.kernel is NULL, nothing is cached and `codes` is set */
-	const int32_t *sums; /* cached sums of b's columns; NULL: not cached */
+	const struct ql_strips *strips; /* of b: neither `panels` nor `codes` are set then; NULL: none */
+	const int32_t *sums;            /* cached sums of b's columns; NULL: not cached */
 };
 
 struct ql_product {

@@ -21,7 +21,8 @@ static bool x_fits(const struct ql_tensor *x)
 static bool match(struct ql_call *call, const char **reason)
 {
 	const struct ql_tensor *x = call->in[0], *w = call->in[1];
-	bool blocks = w->q && w->rank == 2 && (w->q->block || w->q->shift) && w->q->scheme->affine;
+	bool blocks = w->q && w->rank == 2 && (w->q->block || w->q->shift) && w->q->scheme->affine &&
+		      !ql_dtype_is_binary(w->dtype);
 	int64_t block = blocks && w->q->block ? w->q->block : w->shape[w->rank - 1];
 
 	*reason = "not codes of 8 bits and codes with scales in blocks along k";

@@ -111,7 +111,7 @@ static void strips_product(const struct job *j, int64_t strip, int strips, int64
 
 	for (int t = 0; t < strips; t++)
 		s[t] = ql_strips_read(
-			j->p->b, strip + t, 0, j->p->b->k, work + t * (j->slots.bytes / QL_STRIP_TILE), &from);
+			j->p->b, strip + t, 0, j->p->b->k, work + (size_t)t * (j->slots.bytes / QL_STRIP_TILE), &from);
 	for (int64_t i = first; i < last; i += QL_STRIP_ROWS) {
 		int rows = (int)ql_min64(QL_STRIP_ROWS, last - i);
 		struct ql_strip_rows a = {.a = j->a + i * j->lda,

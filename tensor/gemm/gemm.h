@@ -11,6 +11,7 @@
 struct ql_gemm_f32;
 struct ql_gemm_i8;
 struct ql_epilogue;
+struct ql_strips;
 
 /* An integer matrix with element strides. The product is of codes minus zero points. */
 struct ql_matrix_int {
@@ -22,7 +23,10 @@ struct ql_matrix_int {
 	int64_t zero_step;
 	/* For B of ql_gemm_i8: panels packed earlier; `data` is then not read. NULL: B is packed for this product. */
 	const struct ql_gemm_i8_panels *panels;
-	/* For a B that ql_gemm_i8 reads in place: sums of its columns computed earlier. NULL: they are computed. */
+	/* For B of ql_gemm_i8: strips of which it makes panels (strips.h); `data` is then not read. NULL: none. */
+	const struct ql_strips *strips;
+	/* For a B that ql_gemm_i8 reads in place or from strips: sums of its columns computed earlier, of signed bytes. NULL: they are
+	 * computed. */
 	const int32_t *sums;
 };
 
@@ -87,6 +91,9 @@ enum ql_status ql_gemm_i8(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, c
 bool ql_gemm_i8_reads_b(int64_t m, int64_t k, const struct ql_matrix_int *b);
 /* The column sums of such a B for b->sums, cached like panels; *out is NULL when nothing is cached. */
 enum ql_status ql_gemm_i8_keep_sums(struct ql_ctx *ctx, int64_t n, int64_t k, const struct ql_matrix_int *b,
+	struct ql_derived *place, const int32_t **out);
+/* The same of a B in strips. */
+enum ql_status ql_gemm_i8_keep_strip_sums(struct ql_ctx *ctx, int64_t n, int64_t k, const struct ql_matrix_int *b,
 	struct ql_derived *place, const int32_t **out);
 /* The same for any mix of 8- and 16-bit operands; always 64-bit sums. */
 enum ql_status ql_gemm_i16(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_matrix_int *a,

@@ -23,6 +23,7 @@
 #include "tensor/gemm/i8_parts.h"
 #include "tensor/gemm/pack.h"
 #include "tensor/gemm/plan.h"
+#include "tensor/gemm/strips.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
@@ -135,7 +136,10 @@ static void pack_panels(const struct job *j, int64_t first, int64_t count, uint8
 {
 	int64_t sums[QL_GEMM_TILE], nr = j->kernel->nr, columns = ql_min64(count * nr, j->n - first * nr);
 
-	ql_gemm_panels_8(j->pack, j->b.from, j->k, first * nr, columns, j->kernel->nr, j->b.flip, to);
+	if (j->b.from->strips)
+		ql_strips_panels(j->b.from->strips, first * nr, columns, j->kernel->nr, j->b.flip, to);
+	else
+		ql_gemm_panels_8(j->pack, j->b.from, j->k, first * nr, columns, j->kernel->nr, j->b.flip, to);
 	for (int64_t p = first; p < first + count && (j->sum || j->sum_wide); p++) {
 		int some = panel_columns(j, p);
 
@@ -279,6 +283,10 @@ static enum ql_status take_panels(struct ql_ctx *ctx, struct job *j, bool narrow
 		j->packed = j->packing = ql_gemm_take(ctx, j->panels, bytes);
 		if (!j->packed)
 			return QL_ERR_MEMORY;
+	}
+	if (narrow && j->b.from->sums) {
+		j->finish.column_sum = j->b.from->sums;
+		return take_ones(ctx, j);
 	}
 	if (narrow)
 		j->finish.column_sum = j->sum = ql_gemm_take(ctx, j->n, sizeof(*j->sum));

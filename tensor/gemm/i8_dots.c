@@ -36,7 +36,8 @@ struct job {
 
 bool ql_gemm_i8_reads_b(int64_t m, int64_t k, const struct ql_matrix_int *b)
 {
-	return m <= FEW_ROWS && !b->panels && b->dtype == QL_int8 && b->row == 1 && b->column >= k && k > 0;
+	return m <= FEW_ROWS && !b->panels && !b->strips && b->dtype == QL_int8 && b->row == 1 && b->column >= k &&
+	       k > 0;
 }
 
 /* Copies the lines from `whole` on: reads of them would pass the end of the last one, or they are fewer than the

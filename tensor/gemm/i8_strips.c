@@ -41,7 +41,7 @@ struct job {
 
 bool ql_gemm_i8_strips_fit(int64_t m, int64_t n, const struct ql_matrix_int *b)
 {
-	return m <= FEW_ROWS && !b->panels && b->column == 1 && n >= LINE;
+	return m <= FEW_ROWS && !b->panels && !b->strips && b->column == 1 && n >= LINE;
 }
 
 QL_SIMD(void, add_tile, (int32_t *restrict to, int64_t ld, const int32_t *restrict c, int rows, int nr), {

@@ -54,9 +54,35 @@ static int64_t group_bytes(unsigned dtype, int64_t k)
 
 /* ---- rows and groups ---- */
 
+/* Signs: bits, eight of a byte at a time where they begin one. */
+static void get_bits(const uint8_t *rows, int64_t at, int64_t n, uint8_t *codes)
+{
+	int64_t i = 0;
+
+	for (; at % 8 == 0 && i + 8 <= n; i += 8) {
+		uint64_t x = rows[(at + i) / 8] * BYTES(1u); /* bit b of byte b */
+
+		x = ((x & 0x8040201008040201u) + 0x00406070787c7e7fu) >> 7 & BYTES(1u);
+		memcpy(codes + i, &x, 8);
+	}
+	for (; i < n; i++)
+		codes[i] = rows[(at + i) / 8] >> (at + i) % 8 & 1;
+}
+
+static void put_bits(uint8_t *rows, int64_t at, int64_t n, const uint8_t *codes)
+{
+	for (int64_t i = at; i < at + n; i++) {
+		uint8_t bit = (uint8_t)(1u << i % 8);
+
+		rows[i / 8] = (uint8_t)((rows[i / 8] & ~bit) | (codes[i - at] & 1 ? bit : 0));
+	}
+}
+
 static void get(unsigned dtype, const void *rows, int64_t at, int64_t n, int8_t *codes)
 {
-	if (ql_dtypes[dtype].bits == 8)
+	if (ql_dtype_is_binary(dtype))
+		get_bits(rows, at, n, (uint8_t *)codes);
+	else if (ql_dtypes[dtype].bits == 8)
 		memcpy(codes, (const int8_t *)rows + at, (size_t)n);
 	else
 		ql_codes_get(dtype, rows, at, n, codes);
@@ -64,7 +90,9 @@ static void get(unsigned dtype, const void *rows, int64_t at, int64_t n, int8_t 
 
 static void put(unsigned dtype, void *rows, int64_t at, int64_t n, const uint8_t *codes)
 {
-	if (ql_dtypes[dtype].bits == 8)
+	if (ql_dtype_is_binary(dtype))
+		put_bits(rows, at, n, codes);
+	else if (ql_dtypes[dtype].bits == 8)
 		memcpy((uint8_t *)rows + at, codes, (size_t)n);
 	else
 		ql_codes_put(dtype, rows, at, n, codes);
@@ -295,11 +323,91 @@ int ql_strip_code(unsigned dtype, const uint8_t *strip, int column, int64_t l)
 	int64_t first = l / QL_STRIP_CHUNK * QL_STRIP_CHUNK;
 	const uint8_t *groups = strip + offset(dtype, first);
 	group folded[8];
+	int code;
 
 	if (!ql_strip_is_plain(dtype)) {
 		ql_strip_expand(0, dtype, strip, first, l + 1, (uint8_t *)folded);
 		groups = (const uint8_t *)folded;
 	}
 	groups += (l - first) / 8 * QL_STRIP * bits + 4 * column;
-	return (int)(get_eight(bits, groups) >> l % 8 * 8 & 0xff) - ql_strip_least(dtype);
+	code = (int)(get_eight(bits, groups) >> l % 8 * 8 & 0xff);
+	return ql_dtype_is_binary(dtype) ? 2 * code - 1 : code - ql_strip_least(dtype);
+}
+
+/* ---- panels ---- */
+
+typedef uint8_t bytes __attribute__((vector_size(GROUP), may_alias));
+
+/* How a code becomes a byte: (code << up) - less, xored with flip. */
+struct change {
+	bool up;
+	uint8_t less, flip;
+};
+
+QL_INLINE void put_group(const group *x, const struct change *as, uint8_t *to)
+{
+	bytes b;
+
+	memcpy(&b, x, GROUP);
+	if (as->up)
+		b += b;
+	b = (b - as->less) ^ as->flip;
+	memcpy(to, &b, GROUP);
+}
+
+/* n groups of 8 bits, from_step bytes apart */
+QL_SIMD(void, panel_8,
+	(int64_t n, const uint8_t *restrict from, int64_t from_step, struct change as, int64_t step,
+		uint8_t *restrict to),
+	{
+		for (int64_t g = 0; g < n; g++)
+			put_group((const group *)(const void *)(from + g * from_step), &as, to + g * step);
+	})
+
+/* n groups of 8 bits, of which a group of 4 bits has two */
+QL_SIMD(void, panel_4, (int64_t n, const group *restrict from, struct change as, int64_t step, uint8_t *restrict to), {
+	for (int64_t g = 0; g < n; g += 2) {
+		group low = from[g / 2] & BYTES(0x0fu), high = from[g / 2] >> 4 & BYTES(0x0fu);
+
+		put_group(&low, &as, to + g * step);
+		if (g + 1 < n)
+			put_group(&high, &as, to + (g + 1) * step);
+	}
+})
+
+/* k that are missing in the last group */
+static void clear_tail(int64_t k, int64_t step, uint8_t *to)
+{
+	uint8_t *last = to + k / 4 * step;
+
+	for (int c = 0; k % 4 && c < QL_STRIP; c++)
+		memset(last + 4 * c + k % 4, 0, (size_t)(4 - k % 4));
+}
+
+void ql_strip_panel(
+	int variant, unsigned dtype, const uint8_t *strip, int64_t k, uint8_t flip, int64_t step, uint8_t *to)
+{
+	bool plain = ql_strip_is_plain(dtype), signs = ql_dtype_is_binary(dtype);
+	struct change as = {signs, signs ? 1 : (uint8_t)ql_strip_least(dtype), flip};
+	group folded[PIECE * QL_STRIP / GROUP];
+
+	for (int64_t l = 0; l < k; l += PIECE) {
+		int64_t n = ql_min64(PIECE, k - l);
+		const uint8_t *groups = plain ? strip + offset(dtype, l) : (const uint8_t *)folded;
+
+		if (!plain)
+			ql_strip_expand(variant, dtype, strip, l, l + n, (uint8_t *)folded);
+		if (ql_strip_form_bits(dtype) == 8)
+			panel_8[variant](ql_ceil_div(n, 4), groups, GROUP, as, step, to + l / 4 * step);
+		else
+			panel_4[variant](
+				ql_ceil_div(n, 4), (const group *)(const void *)groups, as, step, to + l / 4 * step);
+	}
+	clear_tail(k, step, to);
+}
+
+void ql_strip_from_panel(int variant, const uint8_t *from, int64_t step, int64_t l, int64_t end, uint8_t *groups)
+{
+	panel_8[variant](
+		ql_ceil_div(end, 4) - l / 4, from + l / 4 * step, step, (struct change){.flip = 0x80}, GROUP, groups);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Strips of codes (tensor/kernels/kernels.h) of a weight. All codes of a storage are replaced by strips (tensor/closed.h); those of a
- * view, and of codes in whose place there are panels (i8_stored.c) already, get strips in a block that is kept with their storage. The
- * other parts of a strip are read where the tensor has them. Another tensor of the same codes may have other ones, and zero points
+ * Strips of codes (tensor/kernels/kernels.h) of a weight. All codes of a storage are replaced by strips (tensor/closed.h), unless there
+ * are panels in their place (i8_stored.c), which have the same groups of codes, further apart; those of a view get strips in a block
+ * that is kept with their storage. The other parts of a strip are read where the tensor has them. Another tensor of the same codes may have other ones, and zero points
  * may be written by a slice, which does not change the version of the codes' storage: the block has a stamp of what it was made from.
  */
 #include "tensor/gemm/strips.h"
@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "tensor/closed.h"
+#include "tensor/codec.h"
+#include "tensor/gemm/gemm.h"
 #include "tensor/gemm/strip_codes.h"
 #include "tensor/grid.h"
 #include "tensor/parallel.h"
@@ -80,6 +82,26 @@ static const struct stored *stored_of(const struct ql_tensor *t)
 		       : NULL;
 }
 
+/* Where the storage of t has its codes, as s->codes and s->nr; false: as they are. */
+static bool find_codes(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_strips *s)
+{
+	const struct stored *stored = stored_of(t);
+	struct ql_tensor b = *t; /* as the product has it: (k, n) */
+	struct ql_gemm_i8_panels panels;
+
+	b.shape[0] = t->shape[1];
+	b.shape[1] = t->shape[0];
+	b.stride[0] = t->stride[1];
+	b.stride[1] = t->stride[0];
+	s->nr = 0;
+	s->codes = stored ? stored->codes : NULL;
+	if (stored || !ql_gemm_i8_stored(ctx, &b, &panels) || !panels.kernel || panels.kernel->nr % QL_STRIP)
+		return stored;
+	s->codes = panels.data;
+	s->nr = panels.kernel->nr;
+	return true;
+}
+
 /* Only the outermost op may move the codes of its operand. Rows that end within their last byte may be those of a view, which cuts
  * longer ones there. */
 static bool can_store(const struct ql_ctx *ctx, const struct ql_tensor *t)
@@ -94,8 +116,7 @@ static bool can_store(const struct ql_ctx *ctx, const struct ql_tensor *t)
 static bool form_of(const struct ql_tensor *t, struct ql_strips *s)
 {
 	const struct ql_qparams *q = t->q;
-	bool codes =
-		(q->scheme->affine || q->codes.grid) && ql_dtypes[t->dtype].bits <= 8 && !ql_dtype_is_binary(t->dtype);
+	bool codes = (q->scheme->affine || q->codes.grid || q->scheme->table_fill) && ql_dtypes[t->dtype].bits <= 8;
 	bool blocks = q->block && q->block_axis == 1;
 
 	*s = (struct ql_strips){.n = t->shape[0], .k = t->shape[1], .dtype = t->dtype};
@@ -134,9 +155,11 @@ struct kept {
 	struct ql_strip form;
 	const uint8_t *codes; /* NULL: those of the storage */
 	bool each;            /* strips have zero points */
-	float value[16];      /* of 4-bit integers with one zero point: looking them up is one instruction */
+	float value
+		[]; /* of a scheme with a table, and of 4-bit integers with one zero point: looking 16 up is one instruction */
 };
-_Static_assert(sizeof(struct kept) <= HEAD, "the description has room in front");
+#define VALUES 256 /* numbers after a `kept`, 16 of 4 bits */
+_Static_assert(sizeof(struct kept) + 16 * sizeof(float) <= HEAD, "the description has room in front");
 
 /* Unsigned zero points: one for all in kept->form.middle, or each. False: not in 0..255. */
 static enum ql_status place_zeros(struct ql_ctx *ctx, const struct ql_tensor *t, struct kept *kept, bool *fit)
@@ -221,11 +244,17 @@ static enum ql_status pack_all(struct ql_ctx *ctx, struct ql_storage *codes, str
 	return status;
 }
 
-/* Takes HEAD bytes and those of all strips; NULL without memory for them. */
-static void *take_block(struct ql_ctx *ctx, const struct ql_strips *s, uint64_t *bytes)
+/* Bytes of a `kept`; keeps what follows aligned. */
+static uint64_t head_of(const struct ql_qparams *q, const struct ql_strips *s)
+{
+	return HEAD + (q->scheme->table_fill && s->form.bits == 8 ? VALUES * sizeof(float) : 0);
+}
+
+/* Takes `head` bytes and those of all strips; NULL without memory for them. */
+static void *take_block(struct ql_ctx *ctx, const struct ql_strips *s, uint64_t head, uint64_t *bytes)
 {
 	if (!ql_size_mul((uint64_t)ql_ceil_div(s->n, QL_STRIP), (uint64_t)s->bytes, bytes) ||
-		!ql_size_add(*bytes, HEAD, bytes))
+		!ql_size_add(*bytes, head, bytes))
 		return NULL;
 	return ql_alloc(ctx, *bytes);
 }
@@ -235,7 +264,7 @@ static enum ql_status store(struct ql_ctx *ctx, struct ql_tensor *t, struct pack
 {
 	const struct ql_strips *s = p->s;
 	uint64_t bytes;
-	struct stored *stored = take_block(ctx, s, &bytes);
+	struct stored *stored = take_block(ctx, s, HEAD, &bytes);
 	enum ql_status status;
 
 	if (!stored)
@@ -292,37 +321,53 @@ static bool all_finite(const struct ql_strips *s, const struct ql_minifloat *f)
 	return finite;
 }
 
-/* How the kernels find values; s has its codes. */
-static void place_values(const struct ql_qparams *q, const struct ql_strips *s, struct kept *kept)
+/* The values under a scale of 1, of a scheme whose values are this table's times the scale. */
+static enum ql_status fill_table(struct ql_ctx *ctx, const struct ql_tensor *t, int n, float *value)
 {
-	struct ql_strip *form = &kept->form;
-	const struct ql_minifloat *f = q->codes.grid ? q->codes.grid->minifloat : NULL;
+	struct ql_codes codes = t->q->codes;
+	enum ql_status status = ql_codes_table(ctx, t->q->scheme, &codes);
 
-	for (int i = 0; i < 16; i++)
-		kept->value[i] = (float)(i - form->middle);
-	if (f && form->bits == 8 && all_finite(s, f))
-		ql_strip_set_mini(form, f);
+	for (int32_t i = 0; i < n && !status; i++) {
+		int32_t code = i - ql_strip_least(t->dtype);
+
+		t->q->scheme->decode(&code, 1, 1, 0, &codes, value + i);
+	}
+	return status;
 }
 
-/* Gives s its codes: in the place of those of t, or after `kept`, which is then a larger block. */
+/* How the kernels find values; s has its codes. */
+static enum ql_status place_values(
+	struct ql_ctx *ctx, const struct ql_tensor *t, const struct ql_strips *s, struct kept *kept)
+{
+	struct ql_strip *form = &kept->form;
+	const struct ql_qparams *q = t->q;
+	const struct ql_minifloat *f = q->codes.grid ? q->codes.grid->minifloat : NULL;
+
+	if (f && form->bits == 8 && all_finite(s, f))
+		ql_strip_set_mini(form, f);
+	if (!q->codes.grid && q->scheme->table_fill)
+		return fill_table(ctx, t, form->bits == 4 ? 16 : VALUES, kept->value);
+	for (int i = 0; i < 16 && form->bits == 4; i++)
+		kept->value[i] = ql_dtype_is_binary(t->dtype) ? (i == 1 ? 1.0f : -1.0f) : (float)(i - form->middle);
+	return QL_OK;
+}
+
+/* Gives s its codes: those in the place of t's, or strips after `kept`, which is then a larger block. */
 static enum ql_status place_codes(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_strips *s, struct kept **kept)
 {
 	struct packing p = {.s = s, .at = t->offset, .pitch = ql_dtype_pitch(t->dtype, t->shape[1])};
-	const struct stored *stored = stored_of(t);
-	uint64_t bytes = HEAD;
+	uint64_t bytes = head_of(t->q, s);
+	enum ql_status status = QL_OK;
 
-	if (stored)
-		s->codes = stored->codes;
-	else if (can_store(ctx, t)) {
-		enum ql_status status = store(ctx, t, &p, &s->codes);
-
+	if (!find_codes(ctx, t, s) && can_store(ctx, t)) {
+		status = store(ctx, t, &p, &s->codes);
 		if (status || !s->codes)
 			return status;
 	}
-	*kept = s->codes ? ql_alloc(ctx, bytes) : take_block(ctx, s, &bytes);
+	*kept = s->codes ? ql_alloc(ctx, bytes) : take_block(ctx, s, bytes, &bytes);
 	if (!*kept || s->codes)
 		return QL_OK;
-	s->codes = p.to = (uint8_t *)*kept + HEAD;
+	s->codes = p.to = (uint8_t *)*kept + head_of(t->q, s);
 	return pack_all(ctx, t->storage, &p);
 }
 
@@ -336,23 +381,25 @@ static enum ql_status make(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_st
 	if (status || !fit)
 		return status;
 	status = place_codes(ctx, t, s, &kept);
-	if (status || !kept) {
-		ql_free(ctx, kept);
-		return status;
+	if (!status && kept) {
+		one.stamp = stamp_of(t->q);
+		one.codes = s->codes == (const uint8_t *)kept + head_of(t->q, s) ? s->codes : NULL;
+		*kept = one;
+		status = place_values(ctx, t, s, kept);
 	}
-	one.stamp = stamp_of(t->q);
-	one.codes = s->codes == (const uint8_t *)kept + HEAD ? s->codes : NULL;
-	place_values(t->q, s, &one);
-	*kept = one;
-	place->data = kept;
-	return QL_OK;
+	if (status)
+		ql_free(ctx, kept);
+	else
+		place->data = kept;
+	return status;
 }
 
-static bool still_good(const struct kept *kept, const struct ql_tensor *t)
+static bool still_good(struct ql_ctx *ctx, const struct kept *kept, const struct ql_tensor *t)
 {
 	struct stamp now = stamp_of(t->q);
+	struct ql_strips unused;
 
-	return !memcmp(&kept->stamp, &now, sizeof(now)) && !kept->codes == !!stored_of(t);
+	return !memcmp(&kept->stamp, &now, sizeof(now)) && !kept->codes == find_codes(ctx, t, &unused);
 }
 
 bool ql_strips_take(const struct ql_tensor *t)
@@ -379,29 +426,50 @@ static enum ql_status open_scales(
 	s->form.half = s->scale.kind == QL_SCALES_F16 && (!q->shift || s->shift.kind == QL_SCALES_F16);
 	if (q->codes.grid)
 		s->form.value = q->codes.grid->value;
-	else if (s->form.bits == 4 && !q->shift && !s->zero)
+	else if (q->scheme->table_fill || (s->form.bits == 4 && !q->shift && !s->zero))
 		s->form.value = kept->value;
-	s->codes = kept->codes ? kept->codes : stored_of(lines)->codes;
 	return status;
 }
 
-enum ql_status ql_strips_keep(struct ql_ctx *ctx, struct ql_tensor *lines, bool at_once, struct ql_strips *out)
+/* What is kept of `lines`, and out->codes; NULL: nothing. */
+static enum ql_status keep(
+	struct ql_ctx *ctx, struct ql_tensor *lines, bool at_once, struct ql_strips *out, const struct kept **kept)
 {
 	struct ql_derived *place;
 	enum ql_status status = QL_OK;
 
+	*kept = NULL;
 	if (!form_of(lines, out))
 		return QL_OK;
 	out->variant = ctx->kernels->simd->variant;
 	place = place_of(ctx, lines);
-	if (place && place->data && !still_good(place->data, lines)) {
+	if (place && place->data && !still_good(ctx, place->data, lines)) {
 		ql_free(ctx, place->data);
 		place->data = NULL;
 	}
 	if (place && !place->data && (at_once || place->asked))
 		status = make(ctx, lines, out, place);
-	out->codes = NULL;
-	return status || !place || !place->data ? status : open_scales(ctx, lines, place->data, out);
+	*kept = status || !place ? NULL : place->data;
+	out->codes = *kept ? (*kept)->codes : NULL;
+	if (*kept && !out->codes)
+		find_codes(ctx, lines, out);
+	return status;
+}
+
+enum ql_status ql_strips_keep(struct ql_ctx *ctx, struct ql_tensor *lines, bool at_once, struct ql_strips *out)
+{
+	const struct kept *kept;
+	enum ql_status status = keep(ctx, lines, at_once, out, &kept);
+
+	return kept ? open_scales(ctx, lines, kept, out) : status;
+}
+
+enum ql_status ql_strips_keep_codes(struct ql_ctx *ctx, struct ql_tensor *lines, struct ql_strips *out)
+{
+	const struct kept *unused;
+
+	*out = (struct ql_strips){0};
+	return ql_dtypes[lines->dtype].bits < 8 || stored_of(lines) ? keep(ctx, lines, false, out, &unused) : QL_OK;
 }
 
 /* ---- reading ---- */
@@ -422,15 +490,20 @@ uint64_t ql_strips_work(const struct ql_strips *s)
 	int64_t codes = ql_ceil_div(s->k, QL_STRIP_CHUNK) * QL_STRIP_CHUNK * QL_STRIP / 8 * s->form.bits;
 
 	return (uint64_t)(aligned(number_bytes(s, s->blocks)) * (s->shift.kind ? 2 : 1) +
-			  aligned(s->blocks * QL_STRIP) + (ql_strip_is_plain(s->dtype) ? 0 : codes));
+			  aligned(s->blocks * QL_STRIP) + (ql_strip_is_plain(s->dtype) && !s->nr ? 0 : codes));
 }
 
 /* The groups from row `first` on. */
 static const uint8_t *groups_of(const struct ql_strips *s, int64_t i, int64_t first, int64_t end, char *work)
 {
 	const uint8_t *strip = s->codes + i * s->bytes;
-	int64_t from = 0;
+	int64_t from = 0, column = i * QL_STRIP;
 
+	if (s->nr) {
+		strip = s->codes + column / s->nr * (ql_ceil_div(s->k, 4) * 4 * s->nr) + column % s->nr * 4;
+		ql_strip_from_panel(s->variant, strip, 4 * s->nr, first, end, (uint8_t *)work);
+		return (uint8_t *)work;
+	}
 	if (!ql_strip_is_plain(s->dtype)) {
 		from = first / QL_STRIP_CHUNK * QL_STRIP_CHUNK;
 		ql_strip_expand(s->variant, s->dtype, strip, from, end, (uint8_t *)work);
@@ -463,4 +536,15 @@ struct ql_strip ql_strips_read(const struct ql_strips *s, int64_t i, int64_t l, 
 	}
 	strip.codes = groups_of(s, i, *first, end, work);
 	return strip;
+}
+
+void ql_strips_panels(const struct ql_strips *s, int64_t first, int64_t columns, int nr, uint8_t flip, uint8_t *panels)
+{
+	int64_t pitch = ql_ceil_div(s->k, 4) * 4 * nr, whole = columns / nr * nr;
+
+	if (whole < columns)
+		memset(panels + whole / nr * pitch, 0, (size_t)pitch);
+	for (int64_t c = 0; c < columns; c += QL_STRIP)
+		ql_strip_panel(s->variant, s->dtype, s->codes + (first + c) / QL_STRIP * s->bytes, s->k, flip, 4 * nr,
+			panels + c / nr * pitch + c % nr * 4);
 }

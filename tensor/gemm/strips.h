@@ -17,6 +17,7 @@ struct ql_strips {
 	int64_t bytes;  /* codes of a strip */
 	int64_t blocks; /* of a strip */
 	const uint8_t *codes;
+	int nr; /* not 0: the codes are panels of so many columns (i8_stored.c) */
 	struct ql_strip_scales scale, shift;
 	const uint8_t *zero; /* of the first row, before zero_add; NULL: form.middle */
 	int64_t zero_step;
@@ -29,6 +30,12 @@ bool ql_strips_take(const struct ql_tensor *t);
 /* The strips of `lines`, which use scratch memory. out->codes is NULL if there are none: of a matrix that cannot have them, when out of
  * memory, and, unless they are wanted at once, at the first request. */
 enum ql_status ql_strips_keep(struct ql_ctx *ctx, struct ql_tensor *lines, bool at_once, struct ql_strips *out);
+
+/* The same without what is not codes, for the next function only. A weight whose codes take 8 bits has them only if strips hold it. */
+enum ql_status ql_strips_keep_codes(struct ql_ctx *ctx, struct ql_tensor *lines, struct ql_strips *out);
+/* Gives columns first..first+columns-1 as panels of nr columns, a multiple of 16 as is `first`, for ql_gemm_i8: codes as bytes xored
+ * with flip, 0 where k or columns are missing. Neither fails nor allocates. */
+void ql_strips_panels(const struct ql_strips *s, int64_t first, int64_t columns, int nr, uint8_t flip, uint8_t *panels);
 
 /* Bytes that ql_strips_read needs for one strip: a multiple of 64. */
 uint64_t ql_strips_work(const struct ql_strips *s);

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- labels: quick host
--- Products with one weight again and again. From the second one on, panels replace 8-bit codes if they need about as many bytes. A
--- smaller int8 weight is read as it lies, and only the sums of its lines are kept; of other weights the second product of few rows
--- keeps packed panels, and the third reads them. The bits are those of a weight that was never multiplied before; what is written to
+-- Products with one weight again and again. From the second one on, panels replace 8-bit codes if they need about as many bytes, and
+-- strips codes of fewer bits. A smaller int8 weight is read as it lies, and only the sums of its lines are kept; of other weights the
+-- second product of few rows keeps packed panels, and the third reads them. The bits are those of a weight that was never multiplied before; what is written to
 -- is packed anew; memory is given back with the weight.
 tensor.seed(41)
 
@@ -65,15 +65,21 @@ it('finds codes whose panels replaced them', function()
 	end
 end)
 
-it('has strips for floats beside panels', function()
-	local w, x = tensor.randn(256, 512):quantize 'int8/1', tensor.randn(3, 512)
-	local codes, want = x:quantize 'int8', x:linear(fresh(w))
-	local before = now()
-	for _ = 1, 3 do codes:linear(w) end
-	for _ = 1, 3 do assert(same(x:linear(w), want)) end
-	local both = now() - before
-	for _ = 1, 3 do codes:linear(w) x:linear(w) end
-	assert(both > 256 * 512 and both < 1.1 * 256 * 512 and now() - before == both)
+it('reads panels for floats, and strips for integers', function()
+	for _, spec in ipairs {'int8/1', 'uint8/1', 'int4/1', 'uint3', 'binary/1'} do
+		for _, first in ipairs {'codes', 'floats'} do
+			for _, size in ipairs {{256, 512}, {70, 264}, {90, 1000}} do
+				local w, x = tensor.randn(size[1], size[2]):quantize(spec), tensor.randn(3, size[2])
+				local codes, want = x:quantize 'int8', x:linear(fresh(w))
+				local sums = codes:linear(fresh(w))
+				local before = now()
+				for _ = 1, 3 do (first == 'codes' and codes or x):linear(w) end
+				for _ = 1, 3 do assert(same(x:linear(w), want) and same(codes:linear(w), sums), spec) end
+				assert(same(x:linear(w[{{17, 48}}]), want[{{}, {17, 48}}]))
+				if size[1] == 256 then assert(now() - before < 4 * 256 + 2048, spec .. now() - before) end
+			end
+		end
+	end
 end)
 
 it('does not take the codes of the other operand', function()
@@ -93,23 +99,35 @@ it('reads panels that are there, whatever the number of rows', function()
 	assert(now() == kept)
 end)
 
-it('takes memory at the second product only, by few rows only, and gives it back', function()
-	local w = tensor.randn(250, 510):quantize 'int4/1'
-	local one, many = tensor.randn(1, 510):quantize 'uint8', tensor.randn(65, 510):quantize 'uint8'
-	for _ = 1, 3 do many:linear(w) end
-	local before = now()
-	one:linear(w)
-	assert(now() - before < 1024)
-	one:linear(w)
-	local panels = now() - before
-	assert(panels >= 250 * 510 and panels < 1.2 * 256 * 512, panels)
-	for _ = 1, 3 do one:linear(w) end
-	assert(now() - before == panels)
-	local view = w[{{1, 128}}]
-	for _ = 1, 3 do one:linear(view) end
-	assert(now() - before > panels + 128 * 510) -- a view has its own
-	w, view = nil, nil -- luacheck: ignore 311
-	assert(before - now() >= 250 * 510 // 2) -- panels and weight are gone
+it('has the codes of a weight below 8 bits in strips from the second product on, and makes panels of them each time', function()
+	for _, spec in ipairs {'int2/1', 'uint3', 'int4/1', 'uint5/1', 'int6', 'binary/1'} do
+		for _, m in ipairs {1, 65, 300} do
+			local w, x = tensor.randn(256, 512):quantize(spec), tensor.randn(m, 512):quantize 'uint8'
+			local codes, want = w:codes():clone(), x:linear(fresh(w))
+			local before = now()
+			x:linear(w)
+			assert(now() - before < 1024)
+			for _ = 1, 3 do assert(same(x:linear(w), want), spec) end
+			local sums = now() - before
+			assert(sums < 4 * 256 + 1536, spec .. sums)
+			assert(same(w:codes(), codes) and same(fresh(w):codes(), codes) and now() - before == sums)
+			for i = 1, 256, 51 do assert(same(w[i]:codes(), codes[i])) end
+			local view = w[{{1, 128}}]
+			for _ = 1, 3 do assert(same(x:linear(view), want[{{}, {1, 128}}])) end
+		end
+	end
+end)
+
+it('makes panels of strips for products of any length', function()
+	for _, k in ipairs {8, 40, 1000, 66000} do
+		for _, spec in ipairs {'int4/1', 'uint3/1', 'binary'} do
+			local w = (tensor.randn(33, k) + 1):quantize(spec)
+			for _, x in ipairs {tensor.randn(2, k):quantize 'uint8', (tensor.randn(70, k) + 1):quantize 'int8'} do
+				local want = x:linear(fresh(w))
+				for _ = 1, 3 do assert(same(x:linear(w), want), spec .. k) end
+			end
+		end
+	end
 end)
 
 it('reads the panels of a view', function()
