@@ -15,6 +15,7 @@
 #include "quant/integer/exp_int.h"
 #include "quant/integer/fixed.h"
 #include "quant/ranges/quantize.h"
+#include "tensor/ledger.h"
 #include "tensor/remote.h"
 
 static const char recorder[] = "quoll.recorder"; /* registry: the function; nil: none */
@@ -277,9 +278,47 @@ static int place(lua_State *L)
 	return 1;
 }
 
+/* internal.recorded(): whether a recorder is told of every op */
+static int recorded(lua_State *L)
+{
+	lua_pushboolean(L, ql_recorded(L));
+	return 1;
+}
+
+/* internal.ledger_counts() -> the counts of all rows; internal.ledger_counts(counts): counts are those again. */
+static int ledger_counts(lua_State *L)
+{
+	struct ql_ctx *ctx = ql_ctx_of(L);
+	bool back = lua_istable(L, 1);
+
+	if (!back)
+		lua_newtable(L);
+	for (uint32_t i = 1; i <= ql_ledger_rows(ctx); i++) {
+		int64_t count = (int64_t)ql_ledger_row(ctx, i)->count;
+
+		if (back) {
+			lua_geti(L, 1, i);
+			ql_ledger_add(ctx, i, lua_tointeger(L, -1) - count);
+			lua_pop(L, 1);
+		} else {
+			lua_pushinteger(L, count);
+			lua_seti(L, -2, i);
+		}
+	}
+	return back ? 0 : 1;
+}
+
+/* internal.take_origin(to, from): what is said about the origin of `from` holds for `to` */
+static int take_origin(lua_State *L)
+{
+	ql_check_tensor(L, 1, "take_origin")->origin = ql_check_tensor(L, 2, "take_origin")->origin;
+	return 0;
+}
+
 int ql_open_record(lua_State *L)
 {
 	static const luaL_Reg functions[] = {{"record", set_recorder}, {"identity", identity}, {"storage", storage},
+		{"recorded", recorded}, {"ledger_counts", ledger_counts}, {"take_origin", take_origin},
 		{"op", op_function}, {"spec_params", spec_params}, {"fixed", fixed}, {"exp_int", exp_int},
 		{"place", place}, {"non_negative", non_negative}, {NULL, NULL}};
 

@@ -10,6 +10,7 @@ local core = internal.import 'nn/graph/core'
 local ops = internal.import 'nn/graph/ops'
 local replay = internal.import 'nn/graph/replay'
 local size = internal.import 'nn/graph/size'
+local slices = internal.import 'nn/graph/slices'
 local fail, describe, is_tensor = base.fail, base.describe, base.is_tensor
 local methods, method = core.methods, core.method
 local gethook = debug.gethook
@@ -342,7 +343,11 @@ function run.execute(g, x, o)
 	return execute(g, values, b, o)
 end
 
--- The same from a recording where there is one (nn/graph/replay.lua).
+local function once(g, values, inputs, b, o)
+	return run_program(g, values, inputs, b, o) or (execute(g, values, b, o))
+end
+
+-- The same from a recording where there is one (nn/graph/replay.lua), or some rows at a time (nn/graph/slices.lua).
 local function replayed(g, x, o)
 	local values, b = read_inputs(g, x)
 	local inputs = {}
@@ -353,7 +358,13 @@ local function replayed(g, x, o)
 		return execute(g, given, b, {ordered = o.ordered, release = true})
 	end)
 	if get then return get, {} end
-	return run_program(g, values, inputs, b, o) or execute(g, values, b, o), {}
+	local n = slices.count(g, values, b)
+	if n == 1 then return once(g, values, inputs, b, o), {} end
+	return slices.run(g, values, b, n, function(given, rows)
+		local list = {}
+		for i, name in ipairs(g.inputs) do list[i] = given[name] end
+		return once(g, given, list, rows, o)
+	end), {}
 end
 
 local function outputs_of(g, get)

@@ -10,13 +10,13 @@
 /* Odd polynomial below 0.55, else 1 - 2 / (e^2x + 1). */
 QL_INLINE float ql_tanh(float x)
 {
-	float a = ql_limit(fabsf(x), 0, 10), z = x * x, p = -6.67962851e-3f, big;
+	float a = ql_at_most(fabsf(x), 10), z = x * x, p = -6.67962851e-3f, big;
 
 	p = p * z + 2.13190485e-2f;
 	p = p * z + -5.39040677e-2f;
 	p = p * z + 0.133330107f;
 	p = p * z + -0.333333284f;
-	big = 1 - 2 / (ql_exp(a + a) + 1);
+	big = 1 - 2 / (ql_exp_within(a + a) + 1);
 	return copysignf(a < 0.55f ? x + x * (z * p) : big, x);
 }
 
@@ -25,7 +25,7 @@ QL_INLINE float ql_tanh(float x)
 QL_INLINE float ql_sigmoid(float x)
 {
 	uint32_t biased;
-	float r = ql_exp_reduce(-ql_limit(fabsf(x), 0, 104), &biased),
+	float r = ql_exp_reduce(-ql_at_most(fabsf(x), 104), &biased),
 	      first = (ql_exp_near(r) + 1) * ql_power_first(biased);
 	float second = ql_power_second(biased), d = 1 + first * second;
 
@@ -36,7 +36,7 @@ QL_INLINE float ql_sigmoid(float x)
 QL_INLINE float ql_silu(float x)
 {
 	uint32_t biased;
-	float a = ql_limit(fabsf(x), 0, 110), r = ql_exp_reduce(-a, &biased),
+	float a = ql_at_most(fabsf(x), 110), r = ql_exp_reduce(-a, &biased),
 	      first = (ql_exp_near(r) + 1) * ql_power_first(biased);
 	float second = ql_power_second(biased), d = 1 + first * second;
 
@@ -58,7 +58,7 @@ QL_INLINE float ql_softplus(float x)
 /* Odd polynomial below 1, else 1 - e^(-x^2) p(x), p fitted to e^(x^2) erfc(x) in 1..4. */
 QL_INLINE float ql_erf(float x)
 {
-	float a = ql_limit(fabsf(x), 0, 4), z = a * a, p = 7.8069032e-5f, q = -3.93789756e-4f;
+	float a = ql_at_most(fabsf(x), 4), z = a * a, p = 7.8069032e-5f, q = -3.93789756e-4f;
 
 	p = p * z + -7.9978531e-4f;
 	p = p * z + 5.18716220e-3f;
@@ -73,7 +73,7 @@ QL_INLINE float ql_erf(float x)
 	q = q * a + 0.794005632f;
 	q = q * a + -1.04895377f;
 	q = q * a + 0.986291647f;
-	return a < 1 ? x + x * p : copysignf(1 - ql_exp(-z) * q, x);
+	return a < 1 ? x + x * p : copysignf(1 - ql_exp_within(-z) * q, x);
 }
 
 /* x P(X <= x) for a standard normal X = max(x, 0) - a e^(-a^2 / 2) t g(t), a = |x|, t = c / (c + a), where t g(t)
@@ -83,7 +83,7 @@ QL_INLINE float ql_erf(float x)
 QL_INLINE float ql_gelu(float x)
 {
 	const float c = 4.015625f;
-	float a = ql_limit(fabsf(x), 0, 14.5f), head = ql_of_bits(ql_bits(a) & 0xfffff000), d = c + a, t = c / d;
+	float a = ql_at_most(fabsf(x), 14.5f), head = ql_of_bits(ql_bits(a) & 0xfffff000), d = c + a, t = c / d;
 	float u = t - 0.663625062f, g = 0.0176230464f, r, near;
 	uint32_t biased;
 

@@ -43,6 +43,11 @@ QL_INLINE float ql_limit(float x, float lo, float hi)
 	return x > hi ? hi : x;
 }
 
+QL_INLINE float ql_at_most(float x, float hi)
+{
+	return hi < x ? hi : x;
+}
+
 /* x = k ln 2 + r, |r| <= ln 2 / 2; gives r, and k + 256 in *biased. For -176 <= x <= 89. */
 QL_INLINE float ql_exp_reduce(float x, uint32_t *biased)
 {
@@ -82,6 +87,15 @@ QL_INLINE float ql_exp(float x)
 	float r = ql_exp_reduce(ql_limit(x, -104, 89), &biased);
 
 	return (ql_exp_near(r) + 1) * ql_power_first(biased) * ql_power_second(biased);
+}
+
+/* The same for |x| <= 80 or NaN: 2^k is a normal number, and a product with it is exact. */
+QL_INLINE float ql_exp_within(float x)
+{
+	uint32_t biased;
+	float r = ql_exp_reduce(x, &biased);
+
+	return (ql_exp_near(r) + 1) * ql_of_bits((biased - 256 + 127) << 23);
 }
 
 /* 2^k (e^r - 1) + (2^k - 1) */

@@ -249,3 +249,20 @@ refused('a kernel of 7 x 7 that reaches over 7 rows of 5', x, tensor.ones(1, 4, 
 refused('conv2d: wanted a kernel of at least 1 x 1, got 0 x 3', x, tensor.ones(6, 4, 0, 3))
 refused('conv2d: operand 2: wanted floats or a quantized tensor, got int32', x, w:to 'int32')
 refused("conv2d: unknown option 'padding'", x, w, {padding=1})
+
+it('leaves out what no tap reads, with larger steps', function()
+	tensor.seed(5)
+	for _, size in ipairs {{7, 9}, {8, 32}, {5, 33}, {16, 47}} do
+		local x = tensor.randint{low=-8, high=8, 2, 3, size[1], size[2]}
+		for _, kernel in ipairs {{1, 1}, {1, 2}, {2, 1}, {3, 3}, {1, 3}} do
+			local w = tensor.randint{low=-8, high=8, 17, 3, kernel[1], kernel[2]}
+			for stride = 2, 4 do
+				for _, pad in ipairs {{0, 0, 0, 0}, {1, 0, 1, 0}, {0, 1, 0, 1}, {1, 1, 1, 1}} do
+					local o = {stride=stride, pad=pad}
+					local y, exact = x:to 'float32':conv2d(w:to 'float32', o), x:to 'float64':conv2d(w:to 'float64', o)
+					assert(y:to 'float64':eq(exact):all():item(), ('%d x %d, kernel %d x %d, stride %d'):format(size[1], size[2], kernel[1], kernel[2], stride))
+				end
+			end
+		end
+	end
+end)
