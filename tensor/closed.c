@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define FEW 64 /* smaller parts of a storage than 1/FEW are read and written element by element */
+#define RUN 64 /* codes that are read at a time */
 
 bool ql_can_close(const struct ql_tensor *t)
 {
@@ -128,15 +129,36 @@ static void advance(const struct ql_tensor *t, int64_t *index)
 		index[d] = 0;
 }
 
+/* Of the element at `index` in the dense codes. */
+static int64_t place_of(const struct ql_tensor *t, const int64_t *index)
+{
+	int64_t at = t->offset;
+
+	for (int d = 0; d < t->rank; d++)
+		at += index[d] * t->stride[d];
+	return at;
+}
+
+/* In runs along the last axis. */
 enum ql_status ql_closed_gather(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_tensor **out)
 {
-	int64_t n = ql_tensor_nelem(t), index[QL_MAX_RANK] = {0};
+	const struct ql_closed *c = t->storage->closed;
+	int last = t->rank - 1;
+	int64_t n = ql_tensor_nelem(t), run = t->rank ? t->shape[last] : 1, step = t->rank ? t->stride[last] : 0;
+	int64_t index[QL_MAX_RANK] = {0}, code[RUN];
 	enum ql_status status = ql_tensor_new(ctx, ql_dtype_whole(t->dtype), t->rank, t->shape, out);
 
-	for (int64_t i = 0; i < n && !status; i++, advance(t, index)) {
-		int64_t code = ql_tensor_get_i64(t, index);
+	for (int64_t i = 0; i < n && !status; i += run, advance(t, index)) {
+		int64_t at = place_of(t, index);
 
-		ql_dtypes[(*out)->dtype].from_i64((*out)->storage->data, i, 1, 1, &code);
+		for (int64_t k = 0, m; k < run; k += m) {
+			m = ql_min64(RUN, run - k);
+			for (int64_t e = 0; e < m; e++)
+				code[e] = c->kind->get(c, at + (k + e) * step);
+			ql_dtypes[(*out)->dtype].from_i64((*out)->storage->data, i + k, 1, m, code);
+		}
+		if (t->rank)
+			index[last] = run - 1;
 	}
 	return status;
 }
@@ -148,10 +170,6 @@ void ql_closed_scatter(struct ql_tensor *t, const struct ql_tensor *from)
 
 	t->storage->version++;
 	for (int64_t i = 0; i < n; i++, advance(t, index)) {
-		int64_t at = t->offset;
-
-		for (int d = 0; d < t->rank; d++)
-			at += index[d] * t->stride[d];
-		c->kind->put(c, at, ql_tensor_get_i64(from, index));
+		c->kind->put(c, place_of(t, index), ql_tensor_get_i64(from, index));
 	}
 }
