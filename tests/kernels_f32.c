@@ -175,7 +175,9 @@ static void check_taps_f32(
 	for (int64_t i = 0; start != QL_TILE_NEW && i < ldc * rows; i++)
 		c[i] = wanted[i] = 0.375f;
 	k->taps(rows, columns, &s, a, depth, c, ldc, (enum ql_tile_start)start);
-	k->tile(rows, columns, depth, a, depth, b, columns, wanted, ldc, (enum ql_tile_start)start);
+	for (int i = 0; i < rows; i += k->mr)
+		k->tile(rows - i < k->mr ? rows - i : k->mr, columns, depth, a + i * depth, depth, b, columns,
+			wanted + i * ldc, ldc, (enum ql_tile_start)start);
 	CHECK(memcmp(c, wanted, bytes) == 0, "%s: taps of %d x %d, %lld channels, %lld taps, start %d", k->name, rows,
 		columns, (long long)channels, (long long)taps, start);
 	for (int way = 0; way < 8; way++) {
@@ -266,6 +268,9 @@ static void test_gemm_f32(const void *kernel)
 				check_taps_f32(
 					k, rows, columns, 1 + (rows + columns) % 5, 1 + columns % 9, columns % 3);
 		}
+	for (int rows = k->mr + 1; k->tile && rows <= k->narrow; rows++)
+		for (int columns = 1; columns <= k->narrow_columns; columns++)
+			check_taps_f32(k, rows, columns, 1 + (rows + columns) % 5, 1 + columns % 9, columns % 3);
 	for (int rows = 1; k->tile && k->lanes && rows <= QL_TURNED_ROWS; rows++)
 		for (int64_t depth = 1; depth < 50; depth++)
 			check_turned_f32(k, rows, depth, (int)(depth + rows) % 3);

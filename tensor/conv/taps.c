@@ -126,7 +126,8 @@ static void panel(const struct task *t, int64_t image, int64_t at, int64_t chann
 	const struct job *j = t->j;
 	const struct ql_conv_sums *s = j->s;
 	int64_t pitch = s->th * s->tw, k = s->channels * s->u.taps;
-	int mr = j->kernel->mr, columns = (int)ql_min64(j->kernel->nr, t->pixels - at);
+	int columns = (int)ql_min64(j->kernel->nr, t->pixels - at);
+	int mr = columns <= j->kernel->narrow_columns ? j->kernel->narrow : j->kernel->mr;
 	struct ql_taps_f32 taps = {
 		.from = j->from + ((t->image + image) * s->u.planes + t->group * s->channels + channel) * j->plane +
 			t->pixel + at,

@@ -11,5 +11,7 @@ const struct ql_gemm_f32 gemm_f32_avx512 = {.name = "gemm_f32_avx512",
 	.rate = 50,
 	.tile = tile,
 	.taps = taps,
+	.narrow = NARROW,
+	.narrow_columns = LANES,
 	.lanes = LANES,
 	.turned = turned};

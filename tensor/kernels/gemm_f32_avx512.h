@@ -115,10 +115,10 @@ static void tile(int rows, int columns, int64_t k, const float *a, int64_t lda, 
 		tile_1(rows, columns, k, a, lda, b, ldb, c, ldc, start);
 }
 
-TAPS_WIDTH(taps_1, 1)
-TAPS_WIDTH(taps_2, 2)
-TAPS_WIDTH(taps_3, 3)
-TAPS_WIDTH(taps_4, 4)
+TAPS_WIDTH(taps_1, 1, TAPS_NARROW)
+TAPS_WIDTH(taps_2, 2, )
+TAPS_WIDTH(taps_3, 3, )
+TAPS_WIDTH(taps_4, 4, )
 
 static void taps(int rows, int columns, const struct ql_taps_f32 *s, const float *a, int64_t lda, float *c, int64_t ldc,
 	enum ql_tile_start start)

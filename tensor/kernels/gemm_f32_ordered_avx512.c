@@ -12,5 +12,7 @@ const struct ql_gemm_f32 gemm_f32_ordered_avx512 = {.name = "gemm_f32_ordered_av
 	.ordered = true,
 	.tile = tile,
 	.taps = taps,
+	.narrow = NARROW,
+	.narrow_columns = LANES,
 	.lanes = LANES,
 	.turned = turned};

@@ -62,5 +62,12 @@ static void taps(int rows, int columns, const struct ql_taps_f32 *s, const float
 }
 
 extern const struct ql_gemm_f32 gemm_f32_ref;
-const struct ql_gemm_f32 gemm_f32_ref = {
-	.name = "gemm_f32_ref", .mr = MR, .nr = NR, .rate = 3, .ordered = true, .tile = tile, .taps = taps};
+const struct ql_gemm_f32 gemm_f32_ref = {.name = "gemm_f32_ref",
+	.mr = MR,
+	.nr = NR,
+	.rate = 3,
+	.ordered = true,
+	.tile = tile,
+	.taps = taps,
+	.narrow = MR,
+	.narrow_columns = NR};

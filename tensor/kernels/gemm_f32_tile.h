@@ -16,6 +16,7 @@
 #include "tensor/vmath/simd.h"
 
 #define NR (NV * LANES)
+#define NARROW 12 /* rows of a tile of one vector, read by taps */
 
 QL_INLINE VECTOR load(const float *p, bool last, MASK some)
 {
@@ -83,9 +84,9 @@ QL_INLINE void taps_block(const int rows, const int vectors, int columns, const 
 	const bool go_on = ORDERED ? start != QL_TILE_NEW : start == QL_TILE_ON, add = !ORDERED && start == QL_TILE_ADD;
 	const float *from = s->from;
 	const int64_t ahead = s->ahead;
-	VECTOR sum[MR][NV];
+	VECTOR sum[NARROW][NV];
 
-#pragma GCC unroll 8
+#pragma GCC unroll 12
 	for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
 		for (int j = 0; j < vectors; j++)
@@ -100,7 +101,7 @@ QL_INLINE void taps_block(const int rows, const int vectors, int columns, const 
 #pragma GCC unroll 4
 			for (int j = 0; j < vectors; j++)
 				v[j] = LOAD_SOME(from + s->at[t] + LANES * j, MASK_AT(inside + LANES / 8 * j));
-#pragma GCC unroll 8
+#pragma GCC unroll 12
 			for (int i = 0; i < rows; i++) {
 				VECTOR x = SPREAD(a[i * lda + l]);
 
@@ -110,7 +111,7 @@ QL_INLINE void taps_block(const int rows, const int vectors, int columns, const 
 			}
 		}
 	}
-#pragma GCC unroll 8
+#pragma GCC unroll 12
 	for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
 		for (int j = 0; j < vectors; j++) {
@@ -194,8 +195,8 @@ QL_INLINE void turned_block(const int rows, int64_t k, const float *a, const flo
 
 #define TAPS_CASE(r, v) \
 	case r: taps_block(r, v, columns, s, a, lda, c, ldc, start); break;
-/* Defines `name` for v vectors of columns read by taps. */
-#define TAPS_WIDTH(name, v) \
+/* Defines `name` for v vectors of columns read by taps; `more` are cases of more rows. */
+#define TAPS_WIDTH(name, v, more) \
 	static void name(int rows, int columns, const struct ql_taps_f32 *s, const float *a, int64_t lda, float *c, \
 		int64_t ldc, enum ql_tile_start start) \
 	{ \
@@ -206,8 +207,12 @@ QL_INLINE void turned_block(const int rows, int64_t k, const float *a, const flo
 			TAPS_CASE(4, v) \
 			TAPS_CASE(5, v) \
 			TAPS_CASE(6, v) \
+			more \
 		} \
 	}
+
+/* One vector of columns: a sum waits for the one before, so NARROW rows are needed. */
+#define TAPS_NARROW TAPS_CASE(7, 1) TAPS_CASE(8, 1) TAPS_CASE(9, 1) TAPS_CASE(10, 1) TAPS_CASE(11, 1) TAPS_CASE(12, 1)
 
 #define TURNED_CASE(r) \
 	case r: turned_block(r, k, a, b, ldb, c, ldc, start); break;

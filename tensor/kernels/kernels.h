@@ -47,7 +47,9 @@ struct ql_gemm_f32 {
 	bool ordered;
 	void (*tile)(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
 		float *c, int64_t ldc, enum ql_tile_start start);
-	/* The same where B has a row for each channel and tap, in this order, which s describes; columns <= nr. */
+	/* The same where B has a row for each channel and tap, in this order, which s describes; columns <= nr. Of at most
+	 * narrow_columns columns, `narrow` rows are a tile: as many sums as hide the time that one takes. */
+	int narrow, narrow_columns;
 	void (*taps)(int rows, int columns, const struct ql_taps_f32 *s, const float *a, int64_t lda, float *c,
 		int64_t ldc, enum ql_tile_start start);
 	/* The same where k is consecutive in B: `lanes` columns, column j at b + j * ldb, are turned in registers. Of A,
