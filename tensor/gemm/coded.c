@@ -37,7 +37,7 @@ struct job {
 	const struct ql_gemm_f32 *kernel;
 	const struct ql_decoder *codes; /* without strips */
 	struct ql_strips strips;        /* codes NULL: none */
-	struct ql_slots slots;          /* of strips that are read: QL_STRIPS of them for a row */
+	struct ql_slots slots;          /* of QL_STRIPS strips that are read */
 	bool turned;                    /* the columns of B are rows of the codes */
 	int64_t m, n, k;
 	const float *a;
@@ -48,21 +48,48 @@ struct job {
 	int64_t across;        /* tasks across the columns */
 };
 
+/* Strips as a task reads them: those of a panel at once, or, of NULL, each when it is decoded. */
+struct reading {
+	const struct ql_strip *strips;
+	char *work;
+};
+
+/* Reads the strips of a panel for all rows of B; gives their number. */
+static int read_strips(const struct job *j, int64_t column, int64_t columns, char *work, struct ql_strip *s)
+{
+	int strips = (int)ql_ceil_div(columns, QL_STRIP);
+	int64_t first;
+
+	for (int i = 0; i < strips; i++)
+		s[i] = ql_strips_read(&j->strips, column / QL_STRIP + i, 0, j->k,
+			work + (size_t)i * (j->slots.bytes / QL_STRIPS), &first);
+	return strips;
+}
+
+static void decode_strips(const struct job *j, int64_t column, int columns, int64_t l, int64_t depth,
+	const struct reading *from, float *panel)
+{
+	for (int c = 0; c < columns; c += QL_STRIP) {
+		int64_t first = 0;
+		struct ql_strip s = from->strips ? from->strips[c / QL_STRIP]
+						 : ql_strips_read(&j->strips, (column + c) / QL_STRIP, l, l + depth,
+							   from->work, &first);
+
+		j->ctx->kernels->gemm_coded->floats(&s, l - first, depth, panel + c, WIDE);
+	}
+}
+
 /* Decodes rows l..l+depth-1 of a panel of B. */
-static void decode_panel(
-	const struct job *j, int64_t column, int columns, int64_t l, int64_t depth, char *work, float *panel)
+static void decode_panel(const struct job *j, int64_t column, int columns, int64_t l, int64_t depth,
+	const struct reading *from, float *panel)
 {
 	int variant = j->ctx->kernels->simd->variant;
 	_Alignas(64) float lines[LINES * DEPTH];
 
-	for (int c = 0; j->strips.codes && c < columns; c += QL_STRIP) {
-		int64_t first;
-		struct ql_strip s = ql_strips_read(&j->strips, (column + c) / QL_STRIP, l, l + depth, work, &first);
-
-		j->ctx->kernels->gemm_coded->floats(&s, l - first, depth, panel + c, WIDE);
-	}
-	if (j->strips.codes)
+	if (j->strips.codes) {
+		decode_strips(j, column, columns, l, depth, from, panel);
 		return;
+	}
 	for (int64_t i = 0; !j->turned && i < depth; i++)
 		ql_decoder_read(j->codes, l + i, column, columns, panel + i * WIDE);
 	for (int c = 0; j->turned && c < columns; c += LINES) {
@@ -74,14 +101,14 @@ static void decode_panel(
 	}
 }
 
-static void panel_product(
-	const struct job *j, int64_t i, int64_t stop, int64_t column, int columns, int64_t l, char *work)
+static void panel_product(const struct job *j, int64_t i, int64_t stop, int64_t column, int columns, int64_t l,
+	const struct reading *from)
 {
 	int64_t depth = ql_min64(DEPTH, j->k - l);
 	int mr = j->kernel->mr, nr = j->kernel->nr;
 	_Alignas(64) float panel[PANEL];
 
-	decode_panel(j, column, columns, l, depth, work, panel);
+	decode_panel(j, column, columns, l, depth, from, panel);
 	for (int c = 0; c < columns; c += nr)
 		for (int64_t r = i; r < stop; r += mr)
 			j->kernel->tile((int)ql_min64(mr, stop - r), columns - c < nr ? columns - c : nr, depth,
@@ -99,24 +126,32 @@ static void row_body(void *arg, int64_t begin, int64_t end)
 
 	for (int64_t t = begin; t < end && !ql_stopped(j->ctx); t++) {
 		int64_t column = t * WIDE, columns = ql_min64(WIDE, j->n - column);
-		int strips = (int)ql_ceil_div(columns, QL_STRIP);
 		struct ql_strip s[QL_STRIPS];
-		int64_t first;
+		int strips = read_strips(j, column, columns, work, s);
 
-		for (int i = 0; i < strips; i++)
-			s[i] = ql_strips_read(&j->strips, column / QL_STRIP + i, 0, j->k,
-				work + (uint64_t)i * (j->slots.bytes / QL_STRIPS), &first);
 		j->ctx->kernels->gemm_coded->row(strips, s, j->k, j->a, y, j->kernel->ordered);
 		memcpy(j->c + column, y, (size_t)columns * sizeof(*y));
 	}
 	ql_slots_leave(&j->slots, slot);
 }
 
+/* A panel of B times few rows: what is not codes is read once. */
+static void few_rows(const struct job *j, int64_t i, int64_t stop, int64_t column, int columns, char *work)
+{
+	struct ql_strip s[QL_STRIPS];
+	struct reading from = {j->strips.codes ? s : NULL, work};
+
+	if (j->strips.codes)
+		read_strips(j, column, columns, work, s);
+	for (int64_t l = 0; l < j->k; l += DEPTH)
+		panel_product(j, i, stop, column, columns, l, &from);
+}
+
 static void task_body(void *arg, int64_t begin, int64_t end)
 {
 	const struct job *j = arg;
 	int slot;
-	char *work = ql_slots_enter(&j->slots, &slot);
+	struct reading from = {NULL, ql_slots_enter(&j->slots, &slot)};
 
 	for (int64_t t = begin; t < end; t++) {
 		int64_t i = t / j->across * j->rows, first = t % j->across * j->columns;
@@ -124,12 +159,11 @@ static void task_body(void *arg, int64_t begin, int64_t end)
 
 		if (stop - i <= FEW_ROWS)
 			for (int64_t c = first; c < last && !ql_stopped(j->ctx); c += WIDE)
-				for (int64_t l = 0; l < j->k; l += DEPTH)
-					panel_product(j, i, stop, c, (int)ql_min64(WIDE, last - c), l, work);
+				few_rows(j, i, stop, c, (int)ql_min64(WIDE, last - c), from.work);
 		else
 			for (int64_t l = 0; l < j->k && !ql_stopped(j->ctx); l += DEPTH)
 				for (int64_t c = first; c < last; c += WIDE)
-					panel_product(j, i, stop, c, (int)ql_min64(WIDE, last - c), l, work);
+					panel_product(j, i, stop, c, (int)ql_min64(WIDE, last - c), l, &from);
 	}
 	ql_slots_leave(&j->slots, slot);
 }
@@ -176,10 +210,16 @@ static int64_t ns_of(double work)
 	return work < 1e18 ? (int64_t)work : INT64_MAX;
 }
 
+static enum ql_status take_slots(struct ql_ctx *ctx, struct job *j)
+{
+	return ql_slots_take(
+		ctx, j->strips.codes ? ql_size_array(QL_STRIPS, ql_strips_work(&j->strips)) : 0, &j->slots);
+}
+
 static enum ql_status by_row(struct ql_ctx *ctx, struct job *j)
 {
 	double work = (double)j->n * (double)j->k / ctx->kernels->gemm_coded->rate;
-	enum ql_status status = ql_slots_take(ctx, ql_size_array(QL_STRIPS, ql_strips_work(&j->strips)), &j->slots);
+	enum ql_status status = take_slots(ctx, j);
 
 	return status ? status
 		      : ql_parallel_for(ctx, ql_ceil_div(j->n, WIDE), ql_max64(1, 65536 / ql_max64(1, j->k)),
@@ -194,7 +234,7 @@ static enum ql_status by_panels(struct ql_ctx *ctx, struct job *j, struct ql_ten
 	enum ql_status status = j->strips.codes ? QL_OK : ql_decoder_open(ctx, lines, &decoder);
 
 	if (!status)
-		status = ql_slots_take(ctx, j->strips.codes ? ql_strips_work(&j->strips) : 0, &j->slots);
+		status = take_slots(ctx, j);
 	if (!status) {
 		j->codes = decoder;
 		cut(j);
