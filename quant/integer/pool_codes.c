@@ -18,7 +18,7 @@
 #include "tensor/scratch.h"
 
 #define STRIP 16384 /* codes whose sum fits 32 bits */
-#define TASK_NS 50000
+#define TASK_NS 4000
 #define LANES 16
 
 struct job {

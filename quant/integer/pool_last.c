@@ -11,7 +11,7 @@
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
 
-#define TASK_NS 20000
+#define TASK_NS 4000
 
 struct job {
 	const struct ql_ctx *ctx;

@@ -18,7 +18,8 @@
 #define PIECE 256 /* columns of the result at a time */
 #define HALF 64   /* columns of the result at once, for windows of 2 x 2 */
 #define LANES 16
-#define FEW 256 /* numbers of a plane that are summed in float32 */
+#define FEW 256         /* numbers of a plane that are summed in float32 */
+#define CHUNK_NS 4000.0 /* at least */
 
 /* ---- one tap of a row: column i of the result meets x[i * step] ---- */
 
@@ -298,8 +299,8 @@ static enum ql_status run(struct ql_ctx *ctx, int64_t planes, ql_parallel_fn *bo
 		return status;
 	j->variant = ctx->kernels->simd->variant;
 	j->share = 1 / ((double)j->w.kernel[0] * (double)j->w.kernel[1]);
-	return ql_parallel_for(
-		ctx, planes, ns < 50000 ? (int64_t)(50000 / ns) : 1, all < 1e18 ? (int64_t)all : INT64_MAX, body, j);
+	return ql_parallel_for(ctx, planes, ns < CHUNK_NS ? (int64_t)(CHUNK_NS / ns) : 1,
+		all < 1e18 ? (int64_t)all : INT64_MAX, body, j);
 }
 
 enum ql_status ql_planes_result(struct ql_ctx *ctx, int64_t planes, struct ql_planes *j)
