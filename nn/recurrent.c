@@ -269,6 +269,13 @@ static enum ql_status choose_states(
 	return ql_steps_int_fits(w, reason) ? ql_tensor_contiguous(ctx, w, &f->w) : QL_OK;
 }
 
+uint32_t ql_recurrent_decodes(const struct ql_call *call, const struct ql_recurrent_cell *cell)
+{
+	int w = (cell->c ? 3 : 2) + 1;
+
+	return call->in[w]->q ? 1u << w : 0;
+}
+
 static void name_path(struct ql_ctx *ctx, struct ql_call *call, const struct ql_sequences *g, bool inputs, bool states)
 {
 	call->path = inputs && states ? "int8" : inputs || states ? "mixed" : ql_dtype_name(g->dtype);

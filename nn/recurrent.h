@@ -53,6 +53,8 @@ struct ql_recurrent_cell {
 
 enum ql_status ql_recurrent_infer(struct ql_ctx *ctx, struct ql_call *call, const struct ql_recurrent_cell *cell);
 enum ql_status ql_recurrent_eval(struct ql_ctx *ctx, struct ql_call *call, const struct ql_recurrent_cell *cell);
+/* The bit of a quantized w_hh, whose codes eval takes as they are stored. */
+uint32_t ql_recurrent_decodes(const struct ql_call *call, const struct ql_recurrent_cell *cell);
 /* `steps` is the op of the steps backward, QL_RECURRENT_BACK. */
 enum ql_status ql_recurrent_backward(
 	struct ql_back *b, const struct ql_recurrent_cell *cell, const struct ql_op *steps);

@@ -86,6 +86,11 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	return ql_recurrent_eval(ctx, call, &cell);
 }
 
+static uint32_t decodes(const struct ql_call *call)
+{
+	return ql_recurrent_decodes(call, &cell);
+}
+
 static const struct ql_attr attrs[] = {QL_RECURRENT_ATTRS, {NULL, QL_ATTR_END, 0, NULL, NULL}};
 
 QL_RECURRENT_BACK(gru_back, "gru_back", cell);
@@ -111,6 +116,7 @@ const struct ql_op ql_op_gru = {
 	.flags = QL_FUNCTION | QL_NATIVE,
 	.infer = infer,
 	.eval = eval,
+	.decodes = decodes,
 	.allocates = true,
 	.backward = backward,
 	.saves = QL_SAVE_ALL | QL_SAVE_RESULT,

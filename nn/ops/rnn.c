@@ -62,6 +62,11 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	return ql_recurrent_eval(ctx, call, cell_of(call));
 }
 
+static uint32_t decodes(const struct ql_call *call)
+{
+	return ql_recurrent_decodes(call, cell_of(call));
+}
+
 static const struct ql_attr attrs[] = {
 	QL_RECURRENT_ATTRS,
 	{"act", QL_ATTR_STRING, 0, "tanh relu", "activation of the cell (default tanh)"},
@@ -93,6 +98,7 @@ const struct ql_op ql_op_rnn = {
 	.flags = QL_FUNCTION | QL_NATIVE,
 	.infer = infer,
 	.eval = eval,
+	.decodes = decodes,
 	.allocates = true,
 	.backward = backward,
 	.saves = QL_SAVE_ALL | QL_SAVE_RESULT,

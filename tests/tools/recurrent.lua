@@ -343,5 +343,26 @@ return function(kind)
 		assert(worst((run(o, {states = 'int8'})), other) == 0 and worst(other, y) > 0)
 	end)
 
+	it('has panels in the place of the codes of w_hh, which others find', function()
+		tensor.seed(5)
+		local o = data(3, 4, 16, 128)
+		o.w_hh = tensor.randn(GATES * 128, 128):quantize 'int8/1'
+		for name, t in pairs(o) do if name ~= 'w_hh' then o[name] = t:to 'float32' end end
+		local function now()
+			collectgarbage() collectgarbage()
+			return tensor.memory().now
+		end
+		local codes = o.w_hh:codes():clone()
+		local y, float = run(o, {states = 'int8'}), run(o)
+		local before = now()
+		for _ = 1, 4 do assert(worst((run(o, {states = 'int8'})), y) == 0) end
+		assert(now() - before < 0.1 * GATES * 128 * 128, now() - before)
+		assert(o.w_hh:codes():eq(codes):all():item() and worst((run(o)), float) == 0)
+		assert(tensor.randn(2, 128):linear(o.w_hh):nelem() == 2 * GATES * 128)
+		assert(worst((run(o, {states = 'int8'})), y) == 0)
+		o.w_hh[3][5] = o.w_hh[3][5]:item() > 0 and -0.1 or 0.1
+		for _ = 1, 3 do assert(worst((run(o, {states = 'int8'})), y) > 0) end
+	end)
+
 	return {run = run, data = data, with_grad = with_grad, total = total, worst = worst}
 end
