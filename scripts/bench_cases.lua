@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- What scripts/bench_worker.lua can time: case -> item (or '*') -> function(args) that returns the function to time and how many calls it
--- makes (default 1). Each is what a user would write. Whole networks are in scripts/bench_nets.lua.
+-- makes (default 1), and whether it returns the seconds of a call itself. Each is what a user would write. Whole networks are in scripts/bench_nets.lua.
 local here = debug.getinfo(1, 'S').source:match '^@(.*)bench_cases.lua$' or ''
 
 -- f called n times counts as n calls.
@@ -154,6 +154,10 @@ local cases = {
 			return function() return x:conv2d(w, b, o) end
 		end,
 	},
+	exported = {['*'] = function(a)
+		assert(tensor.threads() == 1, 'exported C has one thread')
+		return dofile(here .. 'bench_nets.lua').exported(a.target), 1, true
+	end},
 	nets = {['*'] = function(a) return dofile(here .. 'bench_nets.lua').call(a.net, a.way, a.batch, a.graph == 1) end},
 	conv = { -- 3 x 3 with padding: forward; with grad=1 forward and both gradients (of the weight only for images)
 		['*'] = function(a)

@@ -61,6 +61,24 @@ function nets.call(name, way, batch, as_graph)
 	return function() return tensor.nograd(function() return m(x) end) end
 end
 
+-- The exported C of int8 ResNet8, codes in and out, compiled by `make` (gcc -O3 -march=native) in a folder that is removed: a function
+-- that gives the seconds of a pass. target: of g:export; '' is plain C.
+function nets.exported(target)
+	local m, images, folder = model_of 'resnet8', calibration_of 'resnet8', os.tmpname()
+	os.remove(folder)
+	m:calibrate({{images, images}}, {log = false})
+	graph.trace(m:quantize {mode = 'static', input = 'int8'}, images[{{1, 1}}]):export {dir = folder, name = 'net', samples = images, layout = 'nhwc',
+		input = 'int8', output = 'int8', target = target ~= '' and target or nil}
+	local kept = setmetatable({}, {__gc = function() os.execute('rm -r ' .. folder) end})
+	assert(os.execute(('make -s -C %s test >/dev/null 2>&1'):format(folder)), 'the exported program does not compile or fails its test')
+	return function()
+		local pipe = kept and io.popen(folder .. '/net --time 200')
+		local text = pipe:read 'a'
+		pipe:close()
+		return tonumber(text:match '([%d.]+) us a pass') * 1e-6
+	end
+end
+
 -- A node for other programs: its name, op, inputs and attributes.
 local function plain(node)
 	return {name = node.name, op = node.op, inputs = #node.inputs > 0 and {table.unpack(node.inputs)} or nil, attrs = node.attrs and next(node.attrs) and node.attrs or nil}

@@ -59,6 +59,7 @@ ROWS = (
     + _named('nnops', ['chain_4M', 'softmax_4096x1024', 'gelu_4M', 'lstm_650_b20_t35', 'adamw_1M'] + TEXT + [t + '_grad' for t in TEXT])
     + _named('train', ['mlp_784_512_512_10_b128', 'lstm_lm_650_t35_b20_v10000', 'transformer_256x4_t128_b16', 'resnet9_b64', 'lstm_200_t35_b20'])
     + _nets()
+    + [('exported', 'resnet8_int8' + ('_' + t if t else ''), dict(target=t)) for t in ('', 'avx2', 'avx512vnni')]
     + _named('elementwise', ['add_16M', 'exp_16M', 'sum_16M', 'softmax_16M'])
     + _layers()
     + _named('overhead', ['add8', 'matmul8', 'add8_grad', 'call_fn', 'loop_add']))
@@ -99,6 +100,7 @@ WHO = {
     'quantize': ['torch', 'torch_compile', 'ort', 'numpy'],
     'nnops': ['torch', 'torch_compile', 'ort', 'numpy'],
     'nets': ['ort'],
+    'exported': ['tflite'],
     'overhead': ['torch', 'numpy'],
 }
 FORMAT_PEERS = {'int4:32': ['ggml_q4_0_repack'], 'q8_0': ['ggml_q8_0'], 'q6_k': ['ggml_q6_K'], 'q5_k': ['ggml_q5_K'], 'q4_k': ['ggml_q4_K_repack'],

@@ -3,7 +3,7 @@
 {"t": [seconds, ...], "med": s, "cpu": s} or {"skip": why}. scripts/bench_worker.lua answers the same."""
 import concurrent.futures, importlib, importlib.metadata, json, os, statistics, sys, time
 
-MODULES = ['pytorch', 'pytorch_int8', 'ort', 'nets', 'openvino_cpu', 'libraries', 'ggml']
+MODULES = ['pytorch', 'pytorch_int8', 'ort', 'nets', 'openvino_cpu', 'libraries', 'ggml', 'tflite']
 COLD = 80 << 20  # bytes that each core reads to empty its caches
 
 
@@ -18,7 +18,7 @@ def builders():
 
 def version(peer):
     """Its library and version, for the rows."""
-    name = {'ort': 'onnxruntime', 'torch': 'torch', 'openvino': 'openvino', 'numpy': 'numpy'}.get(peer.split('_')[0])
+    name = {'ort': 'onnxruntime', 'torch': 'torch', 'openvino': 'openvino', 'numpy': 'numpy', 'tflite': 'ai-edge-litert'}.get(peer.split('_')[0])
     if name:
         return '%s %s' % (name, importlib.metadata.version(name))
     return importlib.import_module('peers.ggml' if peer.startswith('ggml') else 'peers.libraries').version(peer)

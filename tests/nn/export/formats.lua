@@ -7,7 +7,7 @@ exported.skip()
 -- Short blocks at the end of rows, fields across bytes, each form of scales and minimums.
 local SPECS = {'fp8_e4m3', 'fp8_e4m3/1', 'fp8_e5m2:32', 'fp6_e2m3', 'fp6_e3m2/1', 'fp6_e3m2:32', 'fp4_e2m1', 'fp4_e2m1:16', 'mxfp8_e4m3', 'mxfp8_e5m2',
 	'mxfp6_e2m3', 'mxfp6_e3m2', 'mxfp4', 'mxint8', 'nvfp4', 'nf4', 'nf4:16', 'nf4:16:3', 'af4', 'kmeans4', 'kmeans4:16', 'ternary', 'int2', 'int2:32', 'uint2/1', 'int3', 'int3/1', 'int3:32', 'uint3/1',
-	'int5/1', 'uint5:16', 'int6:32', 'uint6/1', 'int4:32', 'uint2:32+min', 'uint3:32+min', 'uint4:16+min', 'uint5:32+min', 'uint6:32+min', 'uint8:32+min',
+	'int5/1', 'uint5:16', 'int6:32', 'uint6/1', 'int4:32', 'uint2:32+min', 'uint3:32+min', 'uint4:16+min', 'uint4/1+min', 'uint5:32+min', 'uint6:32+min', 'uint8:32+min',
 	'int8 log', 'int4/1 log', 'uint4 log', 'int16 log', 'binary', 'binary/1'}
 local COMPILERS = {}
 for _, cc in ipairs {'gcc', 'clang'} do
@@ -47,7 +47,7 @@ local function found(m, x, spec, input)
 end
 
 local BLOCKS = {'int4:32', 'int8:32', 'uint8:16', 'uint4:8', 'uint4:32', 'int4:128', 'int3:16', 'uint5:16', 'int6:32', 'int2:32', 'mxint8',
-	'uint4:16+min', 'uint2:32+min', 'uint6:32+min', 'uint8:32+min'}
+	'uint4:16+min', 'uint4/1+min', 'uint2:32+min', 'uint6:32+min', 'uint8:32+min'}
 it('linear: codes by codes with scales or minimums in blocks along k', function()
 	local m, x, cases = nn.Sequential {nn.Linear(75, 13), nn.ReLU(), nn.Linear(13, 5, {bias=false}), nn.Tanh()}, tensor.randn(60, 75), {}
 	for i, spec in ipairs(BLOCKS) do
@@ -68,7 +68,7 @@ it('linear: codes with a known scale by blocks, codes or floats as results', fun
 end)
 it('linear: graphs that g:quantize makes have the sums of blocks', function()
 	local m, x, cases = nn.Sequential {nn.Linear(75, 13), nn.ReLU(), nn.Linear(13, 5, {bias=false})}, tensor.randn(60, 75), {}
-	for i, spec in ipairs {'int4:32', 'uint4:8', 'int8:16', 'mxint8', 'uint4:32+min', 'uint5/1+min'} do
+	for i, spec in ipairs {'int4:32', 'uint4:8', 'int8:16', 'mxint8', 'uint4:32+min', 'uint4/1+min', 'uint5/1+min'} do
 		for _, mode in ipairs {'static', 'dynamic'} do
 			local input = i % 2 == 0 and 'int8' or 'uint8'
 			cases[#cases + 1] = {name=('%s %s'):format(mode, spec), x=x, graph=exported.quantized(m, x, {mode=mode, weight=spec, input=input}), single=mode == 'dynamic'}
@@ -106,7 +106,7 @@ end)
 it('embedding', function()
 	every(nn.Sequential {nn.Embedding(30, 70), nn.Linear(70, 3)}, tensor.randint{50, 4, low=1, high=30, dtype='int32'})
 end)
-it('lstm', function() every(nn.Sequential {nn.LSTM(20, 9)}, tensor.randn(20, 4, 20), {'mxfp4', 'nf4', 'nvfp4', 'int3:32', 'fp8_e4m3/1', 'uint4:16+min'}) end)
+it('lstm', function() every(nn.Sequential {nn.LSTM(20, 9)}, tensor.randn(20, 4, 20), {'mxfp4', 'nf4', 'nvfp4', 'int3:32', 'fp8_e4m3/1', 'uint4:16+min', 'uint4/1+min'}) end)
 it('many scales of NVFP4 keep their 8 bits', function()
 	local m = nn.Sequential {nn.Linear(256, 48)}
 	every(m, tensor.randn(20, 256), {'nvfp4'})
