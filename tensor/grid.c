@@ -165,6 +165,22 @@ bool ql_grid_has_zero(const struct ql_grid_table *t)
 	return !t->learned && t->value[t->zero] == 0;
 }
 
+bool ql_grid_whole(const struct ql_grid_table *t, int8_t *whole, float *unit)
+{
+	int i = 0;
+
+	for (*unit = 1; i < t->n && *unit >= 1.0f / 128; *unit /= 2)
+		for (i = 0; i < t->n; i++) {
+			float x = t->value[i] / *unit;
+
+			if (!(x >= -128 && x <= 127) || x != (float)(int8_t)x)
+				break;
+			whole[i] = (int8_t)x;
+		}
+	*unit *= 2;
+	return i == t->n;
+}
+
 float ql_grid_most(const struct ql_grid_table *t)
 {
 	return t->value[t->code[t->ranks - 1]];

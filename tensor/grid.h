@@ -81,6 +81,9 @@ bool ql_grid_has_zero(const struct ql_grid_table *t);
 /* Returns the largest finite value. */
 float ql_grid_most(const struct ql_grid_table *t);
 
+/* The values as integers of 8 bits times a power of two, the largest of 1, 1/2, … 1/128: value[i] = whole[i] * *unit. False: they are not. */
+bool ql_grid_whole(const struct ql_grid_table *t, int8_t *whole, float *unit);
+
 /* Convert n elements; `scale` is one number or, with `each`, one per element. Codes are one per byte. variant: index of the
  * SIMD loops (tensor/vmath/simd.h). NaN is encoded as t->nan. overflow: values beyond the range of a floating-point format
  * are encoded as infinity or NaN if it has them; otherwise they saturate. */

@@ -190,11 +190,13 @@ static void fill_sums(
 				part += x->a[i * x->lda + l] - (x->zero ? x->zero[i] : 0);
 			sum[i * x->pitch + b] = part;
 			start[i * x->pitch + b] = -s->middle * part;
+			if (s->look && (b + 1) * s->block >= n && x->zero)
+				start[i * x->pitch + b] += (int32_t)((n + 7) / 8 * 8 - n) * x->zero[i] * s->look[0];
 		}
 }
 
 static void check_dots(const struct ql_gemm_coded *k, struct data *d, int64_t n, int strips, int rows, int fill,
-	bool zeros, const char *what)
+	bool zeros, const uint8_t *look, const char *what)
 {
 	int64_t lda = (n + 7) / 8 * 8 + rows % 3 * 8, blocks = (n + d->s[0].block - 1) / d->s[0].block,
 		pitch = blocks + rows % 2;
@@ -211,6 +213,9 @@ static void check_dots(const struct ql_gemm_coded *k, struct data *d, int64_t n,
 		codes[t] = codes_to(d, t + 2, n);
 		s[t] = d->s[t + 2];
 		s[t].codes = codes[t];
+		s[t].look = look;
+		for (size_t l = 0; look && s[t].bits == 8 && l < (size_t)((n + 7) / 8 * QL_STRIP * 8); l++)
+			codes[t][l] &= 63;
 	}
 	for (int i = 0; i < rows; i++)
 		zero[i] = fill == 0           ? (int32_t)(draw() % 256) - 128
@@ -237,7 +242,10 @@ static void check_form(const struct ql_gemm_coded *k, int bits, enum kind kind, 
 	static const int64_t lengths[] = {1, 3, 4, 5, 8, 9, 15, 31, 33, 64, 100, 255, 256, 257, 264, 513, MOST_K};
 	struct data d;
 	char what[64];
+	uint8_t look[64];
 
+	for (int i = 0; i < 64; i++)
+		look[i] = (uint8_t)(i == 15 || i == 63 ? 255 : draw());
 	snprintf(what, sizeof(what), "%d bits, kind %d, blocks of %d", bits, (int)kind, (int)block);
 	make(&d, bits, kind, block, 0);
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
@@ -248,14 +256,16 @@ static void check_form(const struct ql_gemm_coded *k, int bits, enum kind kind, 
 			check_floats(k, &d, n / 8 * 8, MOST_K - n / 8 * 8, 64, what);
 		for (int strips = 1; strips <= QL_STRIPS; strips++)
 			check_row(k, &d, n, strips, what);
-		for (int rows = 0; rows < QL_STRIP_ROWS * QL_STRIP_TILE && kind < VALUES; rows++)
-			check_dots(k, &d, n, 1 + rows % QL_STRIP_TILE, 1 + rows / QL_STRIP_TILE, 0,
-				(rows / QL_STRIP_TILE + (int)i) % 2, what);
+		for (int rows = 0; rows < QL_STRIP_ROWS * QL_STRIP_TILE * 2 && kind < VALUES; rows++)
+			check_dots(k, &d, n, 1 + rows % QL_STRIP_TILE, 1 + rows / QL_STRIP_TILE % QL_STRIP_ROWS, 0,
+				(rows / QL_STRIP_TILE + (int)i) % 2, rows < QL_STRIP_ROWS * QL_STRIP_TILE ? NULL : look,
+				what);
 	}
 	drop(&d);
 	for (int fill = 0; fill < 9 && kind < VALUES; fill++) {
 		make(&d, bits, kind, block, fill % 3);
-		check_dots(k, &d, MOST_K, QL_STRIP_TILE, QL_STRIP_ROWS, fill / 3, fill % 2, what);
+		check_dots(k, &d, MOST_K, QL_STRIP_TILE, QL_STRIP_ROWS, fill / 3, fill % 2, NULL, what);
+		check_dots(k, &d, MOST_K - 3, QL_STRIP_TILE, QL_STRIP_ROWS, fill / 3, fill % 2, look, what);
 		drop(&d);
 	}
 }

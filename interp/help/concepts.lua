@@ -96,8 +96,8 @@ q:dtype() is the storage dtype of the codes, q:spec() the format, q:codes() the 
 their values. q:qparams().scale may itself be quantized (nvfp4) or have a narrow dtype (float8_e8m0); it prints as numbers.
 
 scaling= selects how the power of two is derived from max|x| (floor, even, ceil as in OCP MX; pow2: the smallest that clips nothing);
-saturate=false lets FP8 overflow to infinity or NaN. Table formats have no integer path: ops decode first, and the ledger
-records it. Views work if they do not split blocks; files keep the format. Plain dtypes of the same values, without a scale, are
+saturate=false lets FP8 overflow to infinity or NaN. Table formats have no integer path but that of linear with tables of small
+integers (FP4, FP6 E2M3, MXFP4, NVFP4, IQ4_NL) beside 8-bit inputs: ops decode first, and the ledger records it. Views work if they do not split blocks; files keep the format. Plain dtypes of the same values, without a scale, are
 float8_e4m3 and float8_e5m2. See spec, grid, quantization.]],
 	[[q = tensor.ones(4, 64):quantize 'mxfp4'
 print(q:dtype(), q:spec(), q:qparams().scale:dtype())  --> uint4 mxfp4 float8_e8m0

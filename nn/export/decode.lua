@@ -163,10 +163,11 @@ static void ${name}(const float *x, int32_t m, const ${w} *w, int32_t n, int32_t
 }
 ]]})
 
--- Codes by codes whose scales change along k (quant/paths/linear_blocks.c, tensor/gemm/blocks.h). A row of w is unpacked once.
-for _, how in ipairs {'', 'z'} do
-	for _, m in ipairs {'', 'm'} do
-		parts.add('linearb' .. how .. m, {fields = {'x', table.unpack(decode.fields)}, needs = function(f)
+-- Codes by codes whose scales change along k (quant/paths/linear_blocks.c, tensor/gemm/blocks.h). A row of w is unpacked once. `per`:
+-- of a table, by which values become integers.
+for _, how in ipairs {'', 'z', 't'} do
+	for _, m in ipairs(how == 't' and {''} or {'', 'm'}) do
+		parts.add('linearb' .. how .. m, {fields = {'x', 'per', table.unpack(decode.fields)}, needs = function(f)
 			return {{'scale' .. f.s, f}, {'weights', f}, {'storeff'}}
 		end, text = ([[
 /* Codes x (m, k), less their zero point and times `factor`, by w (n, k): exact sums of each block, scaled in the order of the blocks. */
@@ -177,7 +178,7 @@ static void ${name}(const ${x} *x, int32_t m, int32_t zero, float factor, const 
 
 	for (j = 0; j < n; j++, w += ${pitch}) {
 		for (l = 0; l < k; l++)
-			row[l] = (int16_t)((int32_t)$at(w, (l))@ZERO@);
+			row[l] = (int16_t)(@VALUE@);
 		for (i = 0; i < m; i++) {
 			const ${x} *a = x + i * k;
 			float sum = 0.0f;
@@ -193,7 +194,8 @@ static void ${name}(const ${x} *x, int32_t m, int32_t zero, float factor, const 
 		}
 	}
 }
-]]):gsub('@(%u+)@', {ZERO = how == 'z' and ' - g->zero[j * g->step + l / g->block]' or '', START = m == 'm' and ', t = 0' or '',
+]]):gsub('@(%u+)@', {VALUE = how == 't' and 'g->value[$at(w, (l))] * ${per}' or
+				'(int32_t)$at(w, (l))' .. (how == 'z' and ' - g->zero[j * g->step + l / g->block]' or ''), START = m == 'm' and ', t = 0' or '',
 			SUMS = m == 'm' and ' {\n\t\t\t\t\ts += (a[l] - zero) * row[l];\n\t\t\t\t\tt += a[l] - zero;\n\t\t\t\t}' or
 				'\n\t\t\t\t\ts += (a[l] - zero) * row[l];',
 			MINIMUM = m == 'm' and '\n\t\t\t\tsum = sum + (float)t * ${scale}(g, g->minimum, b);' or ''})})

@@ -9,6 +9,7 @@ local fixed = internal.import 'nn/export/fixed'
 local packed = internal.import 'nn/export/packed'
 local parts = internal.import 'nn/export/parts'
 local quantize = internal.import 'nn/export/ops/quantize'
+local rules = internal.import 'nn/quantize/rules'
 local tile = internal.import 'nn/export/tile'
 local unary = internal.import 'nn/export/ops/unary'
 local product = {}
@@ -209,16 +210,18 @@ local function is_deep(t)
 	return p.minimum or p.zero_point or p.scale:quantized()
 end
 
--- Whether codes of properties f are multiplied with the weight by blocks: the conditions of quant/paths/linear_blocks.c.
+-- Whether codes of properties f are multiplied with the weight by blocks: the conditions of quant/paths/linear_blocks.c. Of a table of
+-- integers also its unit.
 function product.takes_blocks(e, node, f)
 	local w = (f.scale or f.params) and tile.offset(e, f.ctype) and quant.dtype(f.dtype).bits == 8 and e:constant(node, 2)
 	if not w or not w:quantized() or w:dim() ~= 2 or w:nelem() == 0 then return false end
-	local p, d = w:qparams(), quant.dtype(w:dtype())
-	local block = p.block or p.minimum and w:size(2)
-	if not block or block > 16384 or not (w:spec().affine or p.minimum) or d.bits > 8 or d.kind == 'binary' or type(p.bits) == 'table' then return false end
+	local p, d, spec = w:qparams(), quant.dtype(w:dtype()), w:spec()
+	local unit = rules.table_unit(spec, p.values and p.values:to 'float64':totable() or spec.values)
+	local block = p.block or (p.minimum or unit) and w:size(2)
+	if not block or block > 16384 or not (spec.affine or p.minimum or unit) or d.bits > 8 or d.kind == 'binary' or type(p.bits) == 'table' then return false end
 	if is_deep(p.scale) or is_deep(p.minimum) then return false end
-	if p.block then return p.axis == 2 and block % 8 == 0 end
-	return (p.axis or 1) == 1
+	if p.block then return p.axis == 2 and block % 8 == 0, unit end
+	return (p.axis or 1) == 1, unit
 end
 
 -- Emits the result y (properties g) of a layer with emit(y, g). If its activation is not a relu, or its codes are binary or those of a

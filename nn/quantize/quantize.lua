@@ -197,9 +197,10 @@ local function quantize_layer(name, layer, o, made)
 	elseif not blocks and (varies or not q.weight.affine) and mode ~= 'weight_only' then
 		if not o.optional then
 			fail("quantize: %s: weight: wanted affine codes with one scale per output in mode '%s', got '%s'%s; use \z
-				mode='weight_only', or optional=true in a rule", name, mode, tostring(q.weight), varies and ', whose scales change along the sum' or '')
+				mode='weight_only', or optional=true in a rule", name, mode, tostring(q.weight), q.weight.values and ', whose values are not small integers times a power of two' or
+				varies and ', whose scales change along the sum' or '')
 		end
-		mode, q.mode, why = 'weight_only', 'weight_only', varies and 'scales that change along the sum have no integer product' or
+		mode, q.mode, why = 'weight_only', 'weight_only', varies and not q.weight.values and 'scales that change along the sum have no integer product' or
 			("codes of '%s' have no integer product"):format(q.weight.name)
 	end
 	if mode == 'static' then
@@ -370,7 +371,9 @@ coverage are those of g:quantize.
 
 dynamic: input ranges are found at each call. weight_only: integer weights, float arithmetic. auto (default): static for calibrated
 layers, else dynamic. In modes static and dynamic weights of linear layers may have scales in blocks of 8, 16, … inputs, with minimums
-or not ('int4:32', 'q4_k'): beside inputs of 8 bits the integer sums of blocks are scaled in float32.
+or not ('int4:32', 'q4_k'), and tables of values that are integers of 8 bits times a power of two (FP4, FP6 E2M3, MXFP4, NVFP4, IQ4_NL):
+beside inputs of 8 bits the integer sums of blocks are scaled in float32; devices decode tables. Other tables (nf4, FP8, FP6 E3M2) have no such
+integers and are refused; weight_only takes them.
 
 train: float weights that are quantized at each step, an integer forward pass, gradients with decoded codes, so the model can be trained.
 

@@ -77,11 +77,31 @@ end
 -- Whether a spec means plain float32.
 function rules.is_float(spec) return spec ~= nil and spec.scheme == nil and spec.dtype == 'float32' end
 
+-- The largest of 1, 1/2, … 1/128 by which the values of a table divide into integers of 8 bits (ql_grid_whole of tensor/grid.h), or nil.
+function rules.unit(values)
+	local unit = 1.0
+	while unit >= 1 / 128 do
+		local good = true
+		for _, value in ipairs(values) do
+			local x = value / unit
+			good = good and x >= -128 and x <= 127 and x == math.floor(x)
+		end
+		if good then return unit end
+		unit = unit / 2
+	end
+end
+
+-- The same of a table as a weight of spec s: at most 64 values, whose codes have 6 bits. Not those of a formula with octaves, which are no grid.
+function rules.table_unit(s, values)
+	return values and not s.octaves and #values <= 64 and quant.dtype(s.dtype).bits <= 6 and rules.unit(values) or nil
+end
+
 -- Whether codes of the spec `input` are multiplied with a matrix of `per` columns of the spec `weight` by blocks of its rows
--- (quant/paths/linear_blocks.c): scales in blocks, or minimums. Scales under scales of their own are decoded.
+-- (quant/paths/linear_blocks.c): scales in blocks, minimums, or a table of integers. Scales under scales of their own are decoded.
 function rules.sums_blocks(weight, per, input)
 	local w, x = quant.dtype(weight.dtype), input and quant.dtype(input.dtype)
-	if not (weight.block and weight.affine or weight.shift) or w.kind == 'binary' or w.bits > 8 or type(weight.bits) == 'table' or weight.outer then return false end
+	local whole = rules.table_unit(weight, weight.values)
+	if not (weight.block and weight.affine or weight.shift or whole) or w.kind == 'binary' or w.bits > 8 or type(weight.bits) == 'table' or weight.outer then return false end
 	if not x or not input.affine or x.bits ~= 8 then return false end
 	if (weight.block or per) > 16384 then return false end
 	return weight.block and weight.block % 8 == 0 and (weight.axis or 2) == 2 or not weight.block and (weight.axis or 1) == 1

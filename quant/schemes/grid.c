@@ -54,7 +54,8 @@ const struct ql_scheme ql_scheme_grid = {
 	.doc = {.name = "grid",
 		.usage = "x:quantize 'nf4'  x:quantize 'mxfp4'  x:quantize 'fp8_e4m3/1'",
 		.text = "x = value[q] * scale with a table of at most 256 values; the formats of quant.formats() name their tables. "
-			"Values need not be evenly spaced, so there is no integer product: ops decode first.",
+			"Values need not be evenly spaced, so ops decode first; linear multiplies 8-bit codes by tables of small integers times a power "
+			"of two (mxfp4, iq4_nl) exactly.",
 		.example =
 			"print(tensor{-3,0.4,1,6}:quantize('fp4_e2m1'):dequantize())  --> float32(4)  -3.0000   0.5000   1.0000   6.0000"},
 	.grid = true,

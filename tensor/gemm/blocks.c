@@ -50,6 +50,9 @@ static void rows_body(void *arg, int64_t begin, int64_t end)
 			j->sum[i * b->blocks + block] = sum -= (int32_t)n * zero;
 			j->start[i * b->blocks + block] = -b->form.middle * sum;
 		}
+		if (b->form.look) /* code 0 stands behind k */
+			j->start[(i + 1) * b->blocks - 1] +=
+				(int32_t)(ql_ceil_div(b->k, 8) * 8 - b->k) * zero * b->form.look[0];
 	}
 }
 

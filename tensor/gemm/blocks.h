@@ -22,7 +22,7 @@ struct ql_gemm_blocks {
 
 /* y = (s * scale) [+ bias, activation], where s is the sum over the blocks, in order and from 0, of (float)(exact sum of (a - zero of a)
  * * (code - zero)) * scale of the block and, of formats with minimums, of (float)(sum of a - zero of a) * minimum of the block; each
- * step is rounded to float32. The bits do not depend on kernel and threads. */
+ * step is rounded to float32. With b->form.look the code is what it stands for, and the zero b->form.middle. The bits do not depend on kernel and threads. */
 enum ql_status ql_gemm_blocks(struct ql_ctx *ctx, struct ql_gemm_blocks *p);
 
 #endif

@@ -5,6 +5,25 @@
 #define QUOLL_TENSOR_GEMM_CODED_AVX2_H
 
 #include <immintrin.h>
+#include <stdint.h>
+
+/* The part of 16 bytes of a table, in each half. */
+static inline __m256i part_of(const uint8_t *table, int i)
+{
+	return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(table + 16 * i)));
+}
+
+/* Bit 7 after a shift chooses. */
+static inline __m256i look_64_bytes(const uint8_t *table, __m256i v)
+{
+	__m256i by_16 = _mm256_slli_epi16(v, 3), by_32 = _mm256_slli_epi16(v, 2);
+	__m256i low = _mm256_blendv_epi8(
+		_mm256_shuffle_epi8(part_of(table, 0), v), _mm256_shuffle_epi8(part_of(table, 1), v), by_16);
+	__m256i high = _mm256_blendv_epi8(
+		_mm256_shuffle_epi8(part_of(table, 2), v), _mm256_shuffle_epi8(part_of(table, 3), v), by_16);
+
+	return _mm256_blendv_epi8(low, high, by_32);
+}
 
 #define INTS __m256i
 #define FLOATS __m256
@@ -38,5 +57,8 @@
 #define LOOK_32(values, v) \
 	_mm256_blendv_ps(LOOK_16(values, v), LOOK_16((values) + 16, v), _mm256_castsi256_ps(_mm256_slli_epi32(v, 27)))
 #define LOOK_256(values, v) _mm256_i32gather_ps(values, v, 4)
+
+#define LOOK_16_BYTES(table, v) _mm256_shuffle_epi8(part_of(table, 0), v)
+#define LOOK_64_BYTES(table, v) look_64_bytes(table, v)
 
 #endif

@@ -3,6 +3,7 @@
  * a register, looked up by one vpermps, which reads the low 4 bits of a lane only.
  */
 #include <immintrin.h>
+#include <stdint.h>
 
 /* 32 values in two registers, eight times; a gather takes twice as long. */
 static inline __m512 look_256(const float *values, __m512i code)
@@ -22,6 +23,23 @@ static inline __m512 look_256(const float *values, __m512i code)
 	x[0] = _mm512_mask_blend_ps(by_64, x[0], x[1]);
 	x[1] = _mm512_mask_blend_ps(by_64, x[2], x[3]);
 	return _mm512_mask_blend_ps(by_128, x[0], x[1]);
+}
+
+/* The part of 16 bytes of a table, in each quarter. */
+static inline __m512i part_of(const uint8_t *table, int i)
+{
+	return _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)(table + 16 * i)));
+}
+
+/* Bit 7 after a shift chooses. */
+static inline __m512i look_64_bytes(const uint8_t *table, __m512i v)
+{
+	__mmask64 by_16 = _mm512_movepi8_mask(_mm512_slli_epi16(v, 3)),
+		  by_32 = _mm512_movepi8_mask(_mm512_slli_epi16(v, 2));
+	__m512i low = _mm512_mask_shuffle_epi8(_mm512_shuffle_epi8(part_of(table, 0), v), by_16, part_of(table, 1), v);
+	__m512i high = _mm512_mask_shuffle_epi8(_mm512_shuffle_epi8(part_of(table, 2), v), by_16, part_of(table, 3), v);
+
+	return _mm512_mask_blend_epi8(by_32, low, high);
 }
 
 #define INTS __m512i
@@ -52,6 +70,8 @@ static inline __m512 look_256(const float *values, __m512i code)
 #define LOOK_16(values, v) _mm512_permutexvar_ps(v, _mm512_loadu_ps(values))
 #define LOOK_32(values, v) _mm512_permutex2var_ps(_mm512_loadu_ps(values), v, _mm512_loadu_ps((values) + 16))
 #define LOOK_256(values, v) look_256(values, v)
+#define LOOK_16_BYTES(table, v) _mm512_shuffle_epi8(part_of(table, 0), v)
+#define LOOK_64_BYTES(table, v) look_64_bytes(table, v)
 #define ADD_16(sum, a, b) _mm512_dpwssd_epi32(sum, a, b)
 #define DOT(bits, sum, u, s) _mm512_dpbusd_epi32(sum, u, s)
 

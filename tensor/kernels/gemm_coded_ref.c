@@ -45,6 +45,14 @@ static void row(int strips, const struct ql_strip *s, int64_t k, const float *a,
 	}
 }
 
+/* What is multiplied for a code. */
+static int number_at(const struct ql_strip *s, int64_t l, int column)
+{
+	uint8_t code = code_at(s, l, column);
+
+	return s->look ? s->look[code] : code;
+}
+
 static float dot(const struct ql_strip *s, int64_t k, const int8_t *a, const int32_t *sums, int32_t zero_a, int column)
 {
 	float y = 0;
@@ -54,7 +62,7 @@ static float dot(const struct ql_strip *s, int64_t k, const int8_t *a, const int
 		int32_t sum = 0, zero = s->zero ? s->zero[i] : s->middle;
 
 		for (; l < stop; l++)
-			sum += (a[l] - zero_a) * (code_at(s, l, column) - zero);
+			sum += (a[l] - zero_a) * (number_at(s, l, column) - zero);
 		y = y + (float)sum * number(s, s->scale, i);
 		if (s->shift)
 			y = y + (float)sums[b] * number(s, s->shift, i);

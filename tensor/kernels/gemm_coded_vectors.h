@@ -5,7 +5,7 @@
  * ADD_I(a, b), SUB_I(a, b), MUL_I(a, b), TO_FLOATS(v), BYTES(p) (LANES bytes to lanes), HALVES(p) (LANES float16), LOAD_F(p), STORE_F(p, v),
  * SPREAD_F(x), FMA(a, b, c), MUL(a, b), ADD(a, b), SUB(a, b), LOOK_16(values, v) (low 4 bits), LOOK_32(values, v) (v < 32), LOOK_256(values, v), and
  * ADD_8(a, b) (bytes), and DOT(bits, sum, u, s): sum + the products of the four unsigned bytes, below 2^bits, and signed bytes of each lane; bits 4 also
- * take any unsigned bytes with s of -1. ADD_16(sum, a, b): sum + a * b of the low 16 bits of each lane, signed; the others of a are 0.
+ * take any unsigned bytes with s of -1. LOOK_16_BYTES(table, v), LOOK_64_BYTES(table, v): the bytes at places v < 16 or 64. ADD_16(sum, a, b): sum + a * b of the low 16 bits of each lane, signed; the others of a are 0.
  */
 #ifndef QUOLL_TENSOR_GEMM_CODED_VECTORS_H
 #define QUOLL_TENSOR_GEMM_CODED_VECTORS_H
@@ -218,11 +218,23 @@ QL_INLINE INTS four(const int8_t *a)
 	return SPREAD(x);
 }
 
+/* The kind of a strip in products of integers: `look` takes numbers of 8 bits for the codes. */
+struct whole {
+	int bits;
+	bool look;
+};
+
+QL_INLINE INTS look_up(const struct whole w, const uint8_t *table, INTS codes)
+{
+	return !w.look ? codes : w.bits == 4 ? LOOK_16_BYTES(table, codes) : LOOK_64_BYTES(table, codes);
+}
+
 /* Adds the products of 8 * eights <= 64 numbers; all but s, l and a are constants. Four bits of 8 groups are summed in bytes. */
-QL_INLINE void add_eights(const int eights, const int rows, const int vectors, const int bits, const bool moved,
+QL_INLINE void add_eights(const int eights, const int rows, const int vectors, const struct whole w, const bool moved,
 	const struct ql_strip *s, int64_t l, const struct ql_strip_rows *a, struct tile *t)
 {
 	const INTS minus = SPREAD(-1), nibble = SPREAD(0x0f0f0f0f);
+	const bool small = w.bits == 4 && !w.look;
 	INTS bytes[VECTORS];
 
 #pragma GCC unroll 8
@@ -231,16 +243,18 @@ QL_INLINE void add_eights(const int eights, const int rows, const int vectors, c
 
 #pragma GCC unroll 4
 		for (int v = 0; v < vectors; v++) {
-			const uint8_t *from = s[v / NV].codes + l * bits * 2 + v % NV * LANES * 4;
+			const uint8_t *from = s[v / NV].codes + l * w.bits * 2 + v % NV * LANES * 4;
 
 			if (rows == 1 && v % NV == 0)
 				__builtin_prefetch(from + AHEAD);
 			low[v] = LOAD(from);
-			high[v] = bits == 4 ? AND(SHIFT(low[v], 4), nibble) : LOAD(from + 64);
-			low[v] = bits == 4 ? AND(low[v], nibble) : low[v];
-			if (moved && bits == 4)
+			high[v] = w.bits == 4 ? AND(SHIFT(low[v], 4), nibble) : LOAD(from + 64);
+			low[v] = w.bits == 4 ? AND(low[v], nibble) : low[v];
+			low[v] = look_up(w, s->look, low[v]);
+			high[v] = look_up(w, s->look, high[v]);
+			if (moved && small)
 				bytes[v] = e ? ADD_8(bytes[v], ADD_8(low[v], high[v])) : ADD_8(low[v], high[v]);
-			if (moved && bits == 8)
+			if (moved && !small)
 				t->codes[v] = DOT(4, DOT(4, t->codes[v], low[v], minus), high[v], minus);
 		}
 #pragma GCC unroll 4
@@ -250,18 +264,19 @@ QL_INLINE void add_eights(const int eights, const int rows, const int vectors, c
 
 #pragma GCC unroll 4
 			for (int v = 0; v < vectors; v++)
-				t->sum[i][v] = DOT(bits, DOT(bits, t->sum[i][v], low[v], first), high[v], second);
+				t->sum[i][v] = DOT(small ? 4 : 8, DOT(small ? 4 : 8, t->sum[i][v], low[v], first),
+					high[v], second);
 		}
 	}
-	if (moved && bits == 4)
+	if (moved && small)
 #pragma GCC unroll 4
 		for (int v = 0; v < vectors; v++)
 			t->codes[v] = DOT(4, t->codes[v], bytes[v], minus);
 }
 
 /* The sums of a block, from l to stop. */
-QL_INLINE void block_sums(const int rows, const int vectors, const int bits, const bool moved, const struct ql_strip *s,
-	int64_t l, int64_t stop, const struct ql_strip_rows *a, int64_t b, struct tile *t)
+QL_INLINE void block_sums(const int rows, const int vectors, const struct whole w, const bool moved,
+	const struct ql_strip *s, int64_t l, int64_t stop, const struct ql_strip_rows *a, int64_t b, struct tile *t)
 {
 #pragma GCC unroll 4
 	for (int i = 0; i < rows; i++)
@@ -272,21 +287,21 @@ QL_INLINE void block_sums(const int rows, const int vectors, const int bits, con
 	for (int v = 0; v < vectors; v++)
 		t->codes[v] = SPREAD(0);
 	if (stop - l == 32) { /* the two most frequent sizes are not loops */
-		add_eights(4, rows, vectors, bits, moved, s, l, a, t);
+		add_eights(4, rows, vectors, w, moved, s, l, a, t);
 	} else if (stop - l == 16) {
-		add_eights(2, rows, vectors, bits, moved, s, l, a, t);
+		add_eights(2, rows, vectors, w, moved, s, l, a, t);
 	} else {
 		for (; l + 32 <= stop; l += 32)
-			add_eights(4, rows, vectors, bits, moved, s, l, a, t);
+			add_eights(4, rows, vectors, w, moved, s, l, a, t);
 		for (; l < stop; l += 8)
-			add_eights(1, rows, vectors, bits, moved, s, l, a, t);
+			add_eights(1, rows, vectors, w, moved, s, l, a, t);
 	}
 }
 
 /* Whether sums of the codes of a block and zero points of a have 16 bits. */
-static bool is_narrow(int rows, int bits, const struct ql_strip *s, const struct ql_strip_rows *a)
+static bool is_narrow(int rows, const struct whole w, const struct ql_strip *s, const struct ql_strip_rows *a)
 {
-	bool narrow = s->block * ((1 << bits) - 1) <= 32768;
+	bool narrow = s->block * (w.bits == 4 && !w.look ? 15 : 255) <= 32768;
 
 	for (int i = 0; i < rows; i++)
 		narrow = narrow && a->zero[i] == (int16_t)a->zero[i];
@@ -348,11 +363,11 @@ QL_INLINE void add_block(const int rows, const int vectors, const struct ql_stri
 		}
 }
 
-/* rows, vectors, bits, moved (a has zero points) are constants; rows of c are `pitch` apart. Blocks begin without a division, for which each would wait. */
-QL_INLINE void dots_of(const int rows, const int vectors, const int bits, const bool moved, const struct ql_strip *s,
-	int64_t k, const struct ql_strip_rows *a, float *c, int64_t pitch)
+/* rows, vectors, w, moved (a has zero points) are constants; rows of c are `pitch` apart. Blocks begin without a division, for which each would wait. */
+QL_INLINE void dots_of(const int rows, const int vectors, const struct whole w, const bool moved,
+	const struct ql_strip *s, int64_t k, const struct ql_strip_rows *a, float *c, int64_t pitch)
 {
-	const bool narrow = moved && is_narrow(rows, bits, s, a);
+	const bool narrow = moved && is_narrow(rows, w, s, a);
 	FLOATS y[QL_STRIP_ROWS][VECTORS];
 	struct tile t;
 
@@ -363,7 +378,7 @@ QL_INLINE void dots_of(const int rows, const int vectors, const int bits, const 
 			y[i][v] = SPREAD_F(0);
 	for (int64_t l = 0, b = 0, stop; l < k; l = stop, b++) {
 		stop = l + s->block < k ? l + s->block : k;
-		block_sums(rows, vectors, bits, moved, s, l, stop, a, b, &t);
+		block_sums(rows, vectors, w, moved, s, l, stop, a, b, &t);
 		take_zeros(rows, vectors, moved, narrow, s, a, b, &t);
 		add_block(rows, vectors, s, a, b, &t, y);
 	}
@@ -420,17 +435,23 @@ static void row(int strips, const struct ql_strip *s, int64_t k, const float *a,
 			(ordered ? row_1_ordered : row_1)(s + t, k, a, c + t * QL_STRIP);
 }
 
+#define DOTS_CASE(b, look, zeros, rows, strips) \
+	case 16 * (b) + 2 * (look) + (zeros): \
+		dots_of(rows, (strips)*NV, (struct whole){b, look}, zeros, s, k, a, c, pitch); \
+		break;
 #define DOTS(name, rows, strips) \
 	static void name(const struct ql_strip *s, int64_t k, const struct ql_strip_rows *a, float *c, int64_t pitch) \
 	{ \
-		if (s->bits == 4 && a->zero) \
-			dots_of(rows, (strips)*NV, 4, true, s, k, a, c, pitch); \
-		else if (s->bits == 4) \
-			dots_of(rows, (strips)*NV, 4, false, s, k, a, c, pitch); \
-		else if (a->zero) \
-			dots_of(rows, (strips)*NV, 8, true, s, k, a, c, pitch); \
-		else \
-			dots_of(rows, (strips)*NV, 8, false, s, k, a, c, pitch); \
+		switch (16 * s->bits + 2 * (s->look != NULL) + (a->zero != NULL)) { \
+			DOTS_CASE(4, false, false, rows, strips) \
+			DOTS_CASE(4, false, true, rows, strips) \
+			DOTS_CASE(4, true, false, rows, strips) \
+			DOTS_CASE(4, true, true, rows, strips) \
+			DOTS_CASE(8, false, false, rows, strips) \
+			DOTS_CASE(8, false, true, rows, strips) \
+			DOTS_CASE(8, true, false, rows, strips) \
+			DOTS_CASE(8, true, true, rows, strips) \
+		} \
 	}
 #define DOTS_OF(strips) \
 	DOTS(dots_1x##strips, 1, strips) \

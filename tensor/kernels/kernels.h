@@ -201,6 +201,7 @@ struct ql_strip {
 	const uint8_t *zero; /* the same; NULL: `middle` for all */
 	int32_t middle;      /* 0 with `zero` */
 	const float *value;  /* 2^bits values; NULL: codes are integers */
+	const uint8_t *look; /* `dots`: integers in the place of the codes, 16 of 4 bits or 64 of 8; NULL: the codes */
 	bool mini;
 	uint8_t sign, mantissa; /* of mini: the bit of the sign; bits of the mantissa */
 	float unit;
@@ -210,8 +211,9 @@ struct ql_strip {
 struct ql_strip_rows {
 	const int8_t *a; /* rows lda bytes apart; 0 from k to the next multiple of 8 */
 	int64_t lda;
-	const int32_t *sum;   /* (rows, blocks), `pitch` apart: sums of a - zero of the block */
-	const int32_t *start; /* likewise: -middle times these */
+	const int32_t *sum; /* (rows, blocks), `pitch` apart: sums of a - zero of the block */
+	const int32_t
+		*start; /* likewise: -middle times these; with `look` zero * look[0] more for each code behind k */
 	int64_t pitch;
 	const int32_t *zero; /* (rows) zero points of a; NULL: 0 */
 };
@@ -231,7 +233,7 @@ struct ql_gemm_coded {
 	void (*row)(int strips, const struct ql_strip *s, int64_t k, const float *a, float *c, bool ordered);
 	/* c[i][16 t + j] = of row i and column j of strip t, the sum over the blocks, in order and from 0, of (float)(sum over k of
 	 * (a - zero) * (code - zero)) * scale, then of (float)(sum of a - zero) * shift, each step rounded; c is (rows, 16 strips). Codes
-	 * from k to the next multiple of 8 are 0; strips as above. The same bits for all kernels. `value` is not read. */
+	 * from k to the next multiple of 8 are 0; strips as above. With `look` a code stands for look[code], and none is above 15 or 63. The same bits for all kernels. `value` is not read. */
 	void (*dots)(
 		int strips, int rows, const struct ql_strip *s, int64_t k, const struct ql_strip_rows *a, float *c);
 };

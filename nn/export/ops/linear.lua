@@ -17,13 +17,13 @@ local function rows_of(f)
 	return rows
 end
 
--- Codes by codes with scales in blocks along k.
-local function emit_blocks(e, node, x, f, result, facts)
+-- Codes by codes with scales in blocks along k, or of a table of integers times `unit`.
+local function emit_blocks(e, node, x, f, unit, result, facts)
 	product.result(e, node, result, facts, function(y)
 		local d = product.prepare_decoded(e, node, {})
-		d.part.x = f.ctype
+		d.part.x, d.part.per = f.ctype, unit and ('%d'):format(1 // unit)
 		e:call('%s(%s, %d, %s, %s, %s, %d, %d, %s, %s, %s, %s);', e:part('linearb' .. (d.part.how or ''), d.part), x, rows_of(f), e:zero_of(f),
-			e:scale_of(f), d.w, d.n, d.k, d.groups, d.codes, e:scratch(d.k * 2, 'int16_t'), y)
+			e:scale_of(f) .. (unit and unit ~= 1 and ' * ' .. e.float(unit) or ''), d.w, d.n, d.k, d.groups, d.codes, e:scratch(d.k * 2, 'int16_t'), y)
 	end, true)
 end
 
@@ -31,7 +31,8 @@ return {ops = {'linear'}, emit = function(e, node)
 	if is_computed(e, node) then return einsum.product(e, node, '...k,nk->...n') end
 	local x, f = e:input(node, 1, 'plain')
 	local result, facts = e:output(node)
-	if product.takes_blocks(e, node, f) then return emit_blocks(e, node, x, f, result, facts) end
+	local blocks, unit = product.takes_blocks(e, node, f)
+	if blocks then return emit_blocks(e, node, x, f, unit, result, facts) end
 	product.result(e, node, result, facts, function(y, g)
 		local d = product.prepare_decoded(e, node, f)
 		if d then

@@ -21,7 +21,7 @@ end end
 local function linear(node, weight, input, value)
 	local good, able = one_scale(1)(node, weight, input)
 	return good or value and rules.sums_blocks(weight, value:size(2), input),
-		able .. ', or by inputs of 8 bits with scales in blocks of 8, 16, … of them or minimums,'
+		able .. ', or by inputs of 8 bits with scales in blocks of 8, 16, … of them, minimums or tables of small integers (mxfp4),'
 end
 
 return {

@@ -47,7 +47,7 @@ local function found(m, x, spec, input)
 end
 
 local BLOCKS = {'int4:32', 'int8:32', 'uint8:16', 'uint4:8', 'uint4:32', 'int4:128', 'int3:16', 'uint5:16', 'int6:32', 'int2:32', 'mxint8',
-	'uint4:16+min', 'uint4/1+min', 'uint2:32+min', 'uint6:32+min', 'uint8:32+min'}
+	'uint4:16+min', 'uint4/1+min', 'uint2:32+min', 'uint6:32+min', 'uint8:32+min', 'mxfp4', 'nvfp4', 'fp4_e2m1', 'fp4_e2m1/1', 'fp6_e2m3:16', 'mxfp6_e2m3'}
 it('linear: codes by codes with scales or minimums in blocks along k', function()
 	local m, x, cases = nn.Sequential {nn.Linear(75, 13), nn.ReLU(), nn.Linear(13, 5, {bias=false}), nn.Tanh()}, tensor.randn(60, 75), {}
 	for i, spec in ipairs(BLOCKS) do
@@ -68,7 +68,7 @@ it('linear: codes with a known scale by blocks, codes or floats as results', fun
 end)
 it('linear: graphs that g:quantize makes have the sums of blocks', function()
 	local m, x, cases = nn.Sequential {nn.Linear(75, 13), nn.ReLU(), nn.Linear(13, 5, {bias=false})}, tensor.randn(60, 75), {}
-	for i, spec in ipairs {'int4:32', 'uint4:8', 'int8:16', 'mxint8', 'uint4:32+min', 'uint4/1+min', 'uint5/1+min'} do
+	for i, spec in ipairs {'int4:32', 'uint4:8', 'int8:16', 'mxint8', 'uint4:32+min', 'uint4/1+min', 'uint5/1+min', 'mxfp4', 'fp6_e2m3/1'} do
 		for _, mode in ipairs {'static', 'dynamic'} do
 			local input = i % 2 == 0 and 'int8' or 'uint8'
 			cases[#cases + 1] = {name=('%s %s'):format(mode, spec), x=x, graph=exported.quantized(m, x, {mode=mode, weight=spec, input=input}), single=mode == 'dynamic'}
@@ -78,11 +78,12 @@ it('linear: graphs that g:quantize makes have the sums of blocks', function()
 end)
 it('linear by blocks: formats of GGUF, the largest codes', function()
 	local m, x, cases = nn.Sequential {nn.Linear(512, 13), nn.ReLU()}, tensor.randn(40, 512), {}
-	for i, spec in ipairs {'q8_0', 'q4_0', 'q4_1', 'q5_0', 'q5_1', 'q2_k', 'q3_k', 'q4_k', 'q5_k', 'q6_k'} do cases[i] = found(m, x, spec, 'uint8') end
+	for i, spec in ipairs {'q8_0', 'q4_0', 'q4_1', 'q5_0', 'q5_1', 'q2_k', 'q3_k', 'q4_k', 'q5_k', 'q6_k', 'iq4_nl',
+		'gguf.mxfp4'} do cases[i] = found(m, x, spec, 'uint8') end
 	local large = nn.Sequential {nn.Linear(16384, 2)}
 	tensor.nograd(function() large.linear1.weight:copy_(tensor.full {2, 16384, value=-7}) end)
 	for _, value in ipairs {-3, 3} do
-		for _, spec in ipairs {'int8:16384', 'uint8:16384', 'int4:64'} do
+		for _, spec in ipairs {'int8:16384', 'uint8:16384', 'int4:64', 'fp6_e2m3/1'} do
 			cases[#cases + 1] = found(large, tensor.full {1, 16384, value=value}, spec, value < 0 and 'int8' or 'uint8')
 		end
 	end

@@ -48,7 +48,7 @@ for _, spec in ipairs(SPECS) do
 end
 
 it('formats without an integer product are refused in static and dynamic; optional=true makes them weight_only', function()
-	for _, spec in ipairs {'mxfp4', 'nf4', 'nvfp4', 'fp8_e4m3/1', 'uint4/2+min'} do
+	for _, spec in ipairs {'mxfp8_e4m3', 'nf4', 'fp6_e3m2:32', 'fp8_e4m3/1', 'uint4/2+min', 'int4 log'} do
 		local ok, message = pcall(mlp.quantize, mlp, {mode='dynamic', weight=spec})
 		assert(not ok and message:find("quantize: linear1: weight: wanted affine codes with one scale per output in mode 'dynamic', got '", 1, true), message)
 		ok, message = pcall(function() return graph.trace(mlp, x):quantize {mode='dynamic', weight=spec} end)
@@ -57,7 +57,7 @@ it('formats without an integer product are refused in static and dynamic; option
 		assert(r[1].mode == 'weight_only' and r[1].why:find 'have no integer product' and r[2].mode == 'dynamic', r[1].why)
 		assert(q(x):size(2) == 4)
 	end
-	for _, spec in ipairs {'uint4:32+min', 'uint4/1+min', 'mxint8'} do -- integer sums of blocks
+	for _, spec in ipairs {'uint4:32+min', 'uint4/1+min', 'mxint8', 'mxfp4', 'nvfp4', 'fp4_e2m1/1', 'mxfp6_e2m3'} do -- integer sums of blocks
 		local q, r = mlp:quantize {mode='dynamic', weight=spec}
 		assert(r[1].mode == 'dynamic')
 		same((graph.trace(mlp, x):quantize {mode='dynamic', weight=spec}):run(x), q(x), spec)

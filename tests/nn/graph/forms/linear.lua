@@ -45,7 +45,7 @@ it('scales that change along the sum, and codes of logarithms, are refused in m:
 	for _, spec in ipairs {'int8/2', 'int8:4', 'nf4:8', 'int8:8:16', 'binary:8', {dtype='int8', scheme='log'}, {dtype='int4', scheme='log', axis=1}} do
 		for _, mode in ipairs {'static', 'dynamic'} do
 			local good, message = pcall(g.quantize, g, {mode=mode, weight=spec})
-			assert(not good and message:find('linear1: linear has integer versions for affine codes with one scale for each output (axis 1), or by inputs of 8 bits with scales in blocks of 8, 16, … of them or minimums, only', 1, true), message)
+			assert(not good and message:find('linear1: linear has integer versions for affine codes with one scale for each output (axis 1), or by inputs of 8 bits with scales in blocks of 8, 16, … of them, minimums or tables of small integers (mxfp4), only', 1, true), message)
 			good, message = pcall(m.quantize, m, {mode=mode, weight=spec})
 			assert(not good and message:find('linear1: weight: wanted affine codes with one scale per output', 1, true), message)
 		end
