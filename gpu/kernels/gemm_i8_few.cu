@@ -208,7 +208,7 @@ template <bool A, bool B, int BITS> QL_KERNEL(THREADS, 2) multiply_few(job w)
 }
 
 /* Results from the sums of all parts. */
-QL_KERNEL(THREADS) finish_few(job w)
+QL_KERNEL(THREADS, 4) finish_few(job w)
 {
 	int64_t m = w.x.m, n = w.x.n, count = m * n;
 	const int32_t *of_a = w.sums + w.parts * count, *of_b = of_a + w.parts * m;
