@@ -53,17 +53,19 @@ static int number_at(const struct ql_strip *s, int64_t l, int column)
 	return s->look ? s->look[code] : code;
 }
 
+/* Sums of blocks are mod 2^32, as those of vectors. */
 static float dot(const struct ql_strip *s, int64_t k, const int8_t *a, const int32_t *sums, int32_t zero_a, int column)
 {
 	float y = 0;
 
 	for (int64_t l = 0, b = 0; l < k; b++) {
 		int64_t i = b * QL_STRIP + column, stop = ql_min64(l + s->block, k);
-		int32_t sum = 0, zero = s->zero ? s->zero[i] : s->middle;
+		int32_t zero = s->zero ? s->zero[i] : s->middle;
+		uint32_t sum = 0;
 
 		for (; l < stop; l++)
-			sum += (a[l] - zero_a) * (number_at(s, l, column) - zero);
-		y = y + (float)sum * number(s, s->scale, i);
+			sum += (uint32_t)((a[l] - zero_a) * (number_at(s, l, column) - zero));
+		y = y + (float)(int32_t)sum * number(s, s->scale, i);
 		if (s->shift)
 			y = y + (float)sums[b] * number(s, s->shift, i);
 	}
