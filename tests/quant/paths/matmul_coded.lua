@@ -41,10 +41,6 @@ for _, spec in ipairs(whole) do
 	end)
 end
 
-local function now()
-	collectgarbage() collectgarbage()
-	return tensor.memory().now
-end
 local function same(a, b) return a:ne(b):any():item() == false end
 
 -- From the second product on strips are in the place of the codes.
@@ -112,28 +108,6 @@ it('keeps the ends of rows that a view cuts within a byte', function()
 		os.remove(file)
 	end
 end)
-
-local function name_of(spec) return tostring(quant.spec(spec)) end
-local every = table.move(formats, 1, #formats, 1, {})
-for _, f in ipairs(quant.formats()) do every[#every + 1] = f.name or f end
-
--- Of every format: codes and scales, and less than a tenth more, whatever the products.
-for _, spec in ipairs(every) do
-	it('holds codes once: ' .. name_of(spec), function()
-		local w, x = tensor.randn(512, 1024), tensor.randn(3, 1024)
-		local codes = x:quantize 'int8'
-		for _, order in ipairs {{x}, {codes}, {x, codes}, {codes, x}} do
-			local first = now()
-			local q = w:quantize(spec)
-			local held = now() - first
-			for _ = 1, 4 do
-				for _, a in ipairs(order) do a:linear(q) end
-			end
-			for _ = 1, 4 do order[1]:linear(q) end
-			assert(now() - first < 1.1 * held, (now() - first) / held)
-		end
-	end)
-end
 
 it('of channels that differ in bits', function()
 	local w, x = tensor.randn(5, 40):quantize {bits = {2, 8, 3, 4, 5}, axis = 1}, tensor.randn(3, 40)

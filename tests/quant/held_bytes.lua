@@ -1,0 +1,32 @@
+-- SPDX-License-Identifier: MIT
+-- labels: quick host once
+-- The bytes that a weight of every format holds after products with floats and with int8 codes, in four orders: those of its codes and
+-- scales, and less than a tenth more.
+tensor.seed(41)
+local formats = {'int8', 'uint8', 'int8/1', 'uint8/2', 'int16', 'uint16/1', 'binary', 'int4', 'uint4:8', 'int4:32', 'int4:128', 'int8:32', 'uint8:16',
+	'int4/1:8', 'int8:32+min', 'int2:16', 'int3:32', 'uint5/1', 'int6:64', 'nf4', 'af4:64', 'nf4:64:256', 'kmeans4', 'fp8_e4m3', 'fp8_e5m2', 'fp6_e2m3:32', 'fp4_e2m1:16',
+	'mxfp8_e4m3', 'mxfp6_e3m2', 'mxfp4', 'mxint8', 'nvfp4', 'ternary', 'dynamic8', {dtype = 'int8', scheme = 'log'}, {dtype = 'int8', scheme = 'asymmetric', axis = 1}}
+
+local function now()
+	collectgarbage() collectgarbage()
+	return tensor.memory().now
+end
+local function name_of(spec) return tostring(quant.spec(spec)) end
+for _, f in ipairs(quant.formats()) do formats[#formats + 1] = f.name or f end
+
+for _, spec in ipairs(formats) do
+	it('codes are held once: ' .. name_of(spec), function()
+		local w, x = tensor.randn(512, 1024), tensor.randn(3, 1024)
+		local codes = x:quantize 'int8'
+		for _, order in ipairs {{x}, {codes}, {x, codes}, {codes, x}} do
+			local first = now()
+			local q = w:quantize(spec)
+			local held = now() - first
+			for _ = 1, 4 do
+				for _, a in ipairs(order) do a:linear(q) end
+			end
+			for _ = 1, 4 do order[1]:linear(q) end
+			assert(now() - first < 1.1 * held, (now() - first) / held)
+		end
+	end)
+end
