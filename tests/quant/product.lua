@@ -122,7 +122,8 @@ it('makes panels of strips for products of any length', function()
 	for _, k in ipairs {8, 40, 1000, 66000} do
 		for _, spec in ipairs {'int4/1', 'uint3/1', 'binary'} do
 			local w = (tensor.randn(33, k) + 1):quantize(spec)
-			for _, x in ipairs {tensor.randn(2, k):quantize 'uint8', (tensor.randn(70, k) + 1):quantize 'int8'} do
+			local many = k > 1000 and 9 or 70 -- sums of 64 bits are slow without vectors
+			for _, x in ipairs {tensor.randn(2, k):quantize 'uint8', (tensor.randn(many, k) + 1):quantize 'int8'} do
 				local want = x:linear(fresh(w))
 				for _ = 1, 3 do assert(same(x:linear(w), want), spec .. k) end
 			end

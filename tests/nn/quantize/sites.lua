@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: once
 -- m:quantize and g:quantize are one: the same bits and the same coverage after one m:calibrate, for layers, relu6 chains, pooling, norms,
 -- attention, recurrent layers.
 tensor.seed(51)
