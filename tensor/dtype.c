@@ -34,10 +34,10 @@ static float odd_of_f64(double x)
 	float f = (float)x;
 	double back = (double)f;
 
-	if (isfinite(x) && back != x && !(bits_of_f32(f) & 1u)) {
-		uint32_t bits = bits_of_f32(f);
+	if (isfinite(x) && back != x && !(ql_bits(f) & 1u)) {
+		uint32_t bits = ql_bits(f);
 
-		f = f32_of_bits((fabs(back) > fabs(x)) ? bits - 1u : bits + 1u);
+		f = ql_of_bits((fabs(back) > fabs(x)) ? bits - 1u : bits + 1u);
 	}
 	return f;
 }

@@ -7,34 +7,17 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
-#include "tensor/vmath/simd.h"
-
-QL_INLINE float f32_of_bits(uint32_t bits)
-{
-	float x;
-
-	memcpy(&x, &bits, sizeof(x));
-	return x;
-}
-
-QL_INLINE uint32_t bits_of_f32(float x)
-{
-	uint32_t bits;
-
-	memcpy(&bits, &x, sizeof(bits));
-	return bits;
-}
+#include "tensor/vmath/vmath.h"
 
 /* IEEE 754 binary16. Normal numbers: shift the fields and rebias the exponent by 2^112; the same multiplication
  * converts denormals. Infinity and NaN keep their exponent. */
 QL_INLINE float f32_of_f16(uint16_t h)
 {
 	uint32_t sign = (uint32_t)(h & 0x8000u) << 16, rest = (uint32_t)(h & 0x7fffu) << 13;
-	uint32_t finite = bits_of_f32(f32_of_bits(rest) * 0x1p112f);
+	uint32_t finite = ql_bits(ql_of_bits(rest) * 0x1p112f);
 
-	return f32_of_bits(sign | ((int32_t)rest < 0x7c00 << 13 ? finite : 0x7f800000u | rest));
+	return ql_of_bits(sign | ((int32_t)rest < 0x7c00 << 13 ? finite : 0x7f800000u | rest));
 }
 
 /* Round half to even: for normal results by adding half of the dropped unit (less one, plus the kept low
@@ -42,9 +25,9 @@ QL_INLINE float f32_of_f16(uint16_t h)
  * infinity. */
 QL_INLINE uint16_t f16_of_f32(float x)
 {
-	uint32_t bits = bits_of_f32(x), sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;
+	uint32_t bits = ql_bits(x), sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;
 	uint32_t normal = (rest + 0xfffu + (rest >> 13 & 1u) - 0x38000000u) >> 13;
-	uint32_t small = bits_of_f32(f32_of_bits(rest) + 0.5f) - 0x3f000000u;
+	uint32_t small = ql_bits(ql_of_bits(rest) + 0.5f) - 0x3f000000u;
 	uint32_t to = (int32_t)rest < 0x38800000 ? small : normal;
 
 	to = (int32_t)rest >= 0x477ff000 ? 0x7c00u : to;
@@ -54,12 +37,12 @@ QL_INLINE uint16_t f16_of_f32(float x)
 
 QL_INLINE float f32_of_bf16(uint16_t h)
 {
-	return f32_of_bits((uint32_t)h << 16);
+	return ql_of_bits((uint32_t)h << 16);
 }
 
 QL_INLINE uint16_t bf16_of_f32(float x)
 {
-	uint32_t bits = bits_of_f32(x), to = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+	uint32_t bits = ql_bits(x), to = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
 
 	return (uint16_t)((int32_t)(bits & 0x7fffffffu) > 0x7f800000 ? bits >> 16 | 0x40u : to);
 }
