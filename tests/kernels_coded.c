@@ -12,7 +12,7 @@ extern const struct ql_gemm_coded gemm_coded_ref;
 #define BLOCKS ((MOST_K + 15) / 8)
 _Static_assert(2 + QL_STRIP_TILE <= QL_STRIPS, "check_dots takes strips from number 2 on");
 
-enum kind { PLAIN, ZEROS, SHIFTS, HALF_SHIFTS, VALUES, MINI, SIXES, KINDS };
+enum kind { PLAIN, ZEROS, SHIFTS, HALF_SHIFTS, VALUES, MINI, SIXES, LOW_MIRROR, HIGH_MIRROR, KINDS };
 
 struct data {
 	struct ql_strip s[QL_STRIPS];
@@ -72,10 +72,18 @@ static void make(struct data *d, int bits, enum kind kind, int64_t block, int fi
 			.zero = kind == ZEROS ? d->zero[t] : NULL,
 			.middle = kind == PLAIN ? 1 << (bits - 1) : 0,
 			.value = kind >= VALUES ? d->value : NULL,
+			.mirror = (uint8_t)(kind >= LOW_MIRROR ? 127 + kind - LOW_MIRROR : 0),
 			.mini = kind == MINI || kind == SIXES,
 			.sign = kind == SIXES ? 5 : 7,
 			.mantissa = kind == SIXES ? 2 : 3,
 			.unit = kind == SIXES ? 0x1p124f : 0x1p120f};
+	}
+	for (int i = 1; kind >= LOW_MIRROR && i < 128; i++) { /* the number at the end of the other side stays */
+		int middle = d->s[0].mirror;
+
+		d->value[middle] = 0;
+		d->value[middle + i] = fabsf(d->value[middle + i]);
+		d->value[middle - i] = -d->value[middle + i];
 	}
 	for (int i = 0; kind == MINI && i < 256; i++) { /* E4M3 */
 		int e = i >> 3 & 15, m = i & 7;

@@ -222,8 +222,8 @@ static enum ql_status by_row(struct ql_ctx *ctx, struct job *j)
 	enum ql_status status = take_slots(ctx, j);
 
 	return status ? status
-		      : ql_parallel_for(ctx, ql_ceil_div(j->n, WIDE), ql_max64(1, 65536 / ql_max64(1, j->k)),
-				ns_of(work), row_body, j);
+		      : ql_parallel_for(ctx, ql_ceil_div(j->n, WIDE), ql_max64(1, 65536 / (WIDE * j->k)), ns_of(work),
+				row_body, j);
 }
 
 static enum ql_status by_panels(struct ql_ctx *ctx, struct job *j, struct ql_tensor *lines)

@@ -120,6 +120,19 @@ void ql_strip_set_mini(struct ql_strip *form, const struct ql_minifloat *f)
 	form->unit = ldexpf(1, 127 - f->bias);
 }
 
+uint8_t ql_strip_mirror(const float *value)
+{
+	for (int at = 127; at <= 128; at++) {
+		int d = 1;
+
+		while (d < 128 && value[at + d] == -value[at - d] && value[at + d] > 0)
+			d++;
+		if (d == 128 && !signbit(value[at]))
+			return (uint8_t)at;
+	}
+	return 0;
+}
+
 /* Powers of two (float8_e8m0): the exponent of a float32; 0 is a subnormal number, 255 not a number. */
 QL_SIMD(void, powers, (const uint8_t *restrict code, int64_t n, uint32_t *restrict out), {
 	for (int64_t i = 0; i < n; i++)
@@ -258,6 +271,8 @@ static enum ql_status open_codes(struct ql_ctx *ctx, struct ql_tensor *t, struct
 		.first = t->offset,
 		.pitch = ql_dtype_pitch(t->dtype, k),
 		.kernel = ctx->kernels->gemm_coded};
+	if (s->form.bits == 8 && s->form.value && !s->floats)
+		s->form.mirror = ql_strip_mirror(s->form.value);
 	out->kind = QL_SCALES_CODES;
 	out->codes = s;
 	status = ql_strip_scales_open(ctx, q, q->scale, ql_ceil_div(k, block), &s->scale);

@@ -30,6 +30,8 @@ void ql_strip_scales_read(const struct ql_strip_scales *s, int variant, bool hal
 void ql_strip_bytes_read(
 	const uint8_t *from, int64_t step, uint8_t add, int rows, int64_t block, int64_t count, uint8_t *out);
 
+/* The place about which a table of 256 values is mirrored (struct ql_strip); 0: none. */
+uint8_t ql_strip_mirror(const float *value);
 /* Says that codes of 8 bits are finite numbers of the format. */
 struct ql_minifloat;
 void ql_strip_set_mini(struct ql_strip *form, const struct ql_minifloat *f);

@@ -342,14 +342,19 @@ static enum ql_status place_values(
 	struct ql_strip *form = &kept->form;
 	const struct ql_qparams *q = t->q;
 	const struct ql_minifloat *f = q->codes.grid ? q->codes.grid->minifloat : NULL;
+	enum ql_status status = QL_OK;
 
 	if (f && form->bits == 8 && all_finite(s, f))
 		ql_strip_set_mini(form, f);
-	if (!q->codes.grid && q->scheme->table_fill)
-		return fill_table(ctx, t, form->bits == 4 ? 16 : VALUES, kept->value);
-	for (int i = 0; i < 16 && form->bits == 4; i++)
-		kept->value[i] = ql_dtype_is_binary(t->dtype) ? (i == 1 ? 1.0f : -1.0f) : (float)(i - form->middle);
-	return QL_OK;
+	if (q->scheme->table_fill)
+		status = fill_table(ctx, t, form->bits == 4 ? 16 : VALUES, kept->value);
+	else
+		for (int i = 0; i < 16 && form->bits == 4; i++)
+			kept->value[i] =
+				ql_dtype_is_binary(t->dtype) ? (i == 1 ? 1.0f : -1.0f) : (float)(i - form->middle);
+	if (form->bits == 8 && (q->codes.grid || q->scheme->table_fill))
+		form->mirror = ql_strip_mirror(q->codes.grid ? q->codes.grid->value : kept->value);
+	return status;
 }
 
 /* Gives s its codes: those in the place of t's, or strips after `kept`, which is then a larger block. */

@@ -25,6 +25,22 @@ static inline __m512 look_256(const float *values, __m512i code)
 	return _mm512_mask_blend_ps(by_128, x[0], x[1]);
 }
 
+/* The half of it. */
+static inline __m512 look_128(const float *values, __m512i code)
+{
+	__mmask16 by_32 = _mm512_test_epi32_mask(code, _mm512_set1_epi32(32)),
+		  by_64 = _mm512_test_epi32_mask(code, _mm512_set1_epi32(64));
+	__m512 x[4];
+
+#pragma GCC unroll 4
+	for (int i = 0; i < 4; i++)
+		x[i] = _mm512_permutex2var_ps(
+			_mm512_loadu_ps(values + 32 * i), code, _mm512_loadu_ps(values + 32 * i + 16));
+	x[0] = _mm512_mask_blend_ps(by_32, x[0], x[1]);
+	x[1] = _mm512_mask_blend_ps(by_32, x[2], x[3]);
+	return _mm512_mask_blend_ps(by_64, x[0], x[1]);
+}
+
 /* The part of 16 bytes of a table, in each quarter. */
 static inline __m512i part_of(const uint8_t *table, int i)
 {
@@ -54,6 +70,9 @@ static inline __m512i look_64_bytes(const uint8_t *table, __m512i v)
 #define AS_INTS(v) _mm512_castps_si512(v)
 #define AND(a, b) _mm512_and_si512(a, b)
 #define ADD_8(a, b) _mm512_add_epi8(a, b)
+#define SUB_8(a, b) _mm512_sub_epi8(a, b)
+#define ABS_8(v) _mm512_abs_epi8(v)
+#define BLEND(at, bit, a, b) _mm512_mask_blend_ps(_mm512_test_epi32_mask(at, _mm512_set1_epi32(bit)), a, b)
 #define ADD_I(a, b) _mm512_add_epi32(a, b)
 #define SUB_I(a, b) _mm512_sub_epi32(a, b)
 #define MUL_I(a, b) _mm512_mullo_epi32(a, b)
@@ -69,6 +88,7 @@ static inline __m512i look_64_bytes(const uint8_t *table, __m512i v)
 #define SUB(a, b) _mm512_sub_ps(a, b)
 #define LOOK_16(values, v) _mm512_permutexvar_ps(v, _mm512_loadu_ps(values))
 #define LOOK_32(values, v) _mm512_permutex2var_ps(_mm512_loadu_ps(values), v, _mm512_loadu_ps((values) + 16))
+#define LOOK_128(values, v) look_128(values, v)
 #define LOOK_256(values, v) look_256(values, v)
 #define LOOK_16_BYTES(table, v) _mm512_shuffle_epi8(part_of(table, 0), v)
 #define LOOK_64_BYTES(table, v) look_64_bytes(table, v)

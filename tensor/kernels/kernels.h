@@ -201,6 +201,7 @@ struct ql_strip {
 	const uint8_t *zero; /* the same; NULL: `middle` for all */
 	int32_t middle;      /* 0 with `zero` */
 	const float *value;  /* 2^bits values; NULL: codes are integers */
+	uint8_t mirror;      /* of 8 bits: value[mirror + d] is -value[mirror - d] for d of 1 to 127; 0: not so */
 	const uint8_t *look; /* `dots`: integers in the place of the codes, 16 of 4 bits or 64 of 8; NULL: the codes */
 	bool mini;
 	uint8_t sign, mantissa; /* of mini: the bit of the sign; bits of the mantissa */
