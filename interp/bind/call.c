@@ -316,7 +316,7 @@ void ql_list_ops(lua_State *L, const struct ql_op *const *ops)
 	for (lua_Integer n = luaL_len(L, -1); *ops; ops++) {
 		const struct ql_op *op = *ops;
 
-		lua_createtable(L, 0, 15);
+		lua_createtable(L, 0, 14);
 		lua_pushstring(L, op->doc.name);
 		lua_setfield(L, -2, "name");
 		lua_pushinteger(L, op->arity_min);
@@ -331,6 +331,7 @@ void ql_list_ops(lua_State *L, const struct ql_op *const *ops)
 		set_flag(L, "list_in", op->flags & QL_LIST_IN);
 		set_flag(L, "list_out", op->flags & QL_LIST_OUT);
 		set_flag(L, "elementwise", op->infer == ql_map_infer || op->flags & QL_ELEMENTWISE);
+		set_flag(L, "by_rows", op->flags & QL_BY_ROWS);
 		set_flag(L, "gradient", op->backward);
 		set_flag(L, "table", op->flags & QL_ELEMENTWISE);
 		lua_seti(L, -2, ++n);

@@ -270,7 +270,8 @@ static const struct ql_doc docs[] = {
 		"tensor.seed(1)", NULL},
 	{"ops", "tensor.ops()",
 		"A list of all ops: name, operands (arity_min, arity_max), and flags: view, native (takes quantized operands as they "
-		"are), numbers, inplace, method, list_in, list_out, elementwise, gradient (it has one, which may be "
+		"are), numbers, inplace, method, list_in, list_out, elementwise, by_rows (row i of the result follows from row i of "
+		"the first operand), gradient (it has one, which may be "
 		"0 almost everywhere), table (with out=, codes of one operand are looked up). The ops of nn are in nn.ops.",
 		"print(#tensor.ops() > 50)  --> true", NULL},
 	{NULL, NULL, NULL, NULL, NULL},

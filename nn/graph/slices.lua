@@ -2,20 +2,17 @@
 -- Decides whether a run of many rows (images) goes through the graph some rows at a time, so that what one node leaves is still in the
 -- caches when the next one reads it (ResNet20, 200 images, one thread, AVX-512: 99.8 ms at once, 80.7 by 33 or 34).
 --
--- Graphs qualify whose nodes give float32 and compute each row by itself, with the same bits whatever rows are beside it, from weights
--- that are small beside the rows of a slice, as each slice reads them again. tensor/conv chooses an algorithm by the number of
--- images: from LEAST on it is the same. Values and the ledger, which counts the first slice only, are those of one run.
+-- Graphs qualify whose nodes give float32 and whose ops compute row by row (QL_ELEMENTWISE and QL_BY_ROWS of tensor/op.h) from weights
+-- that are small beside the rows of a slice, as each slice reads them again. Values are those of one run, and so are counts of the
+-- ledger: a node counts once, however many slices it ran in, for each path and kernel that it took.
 local _, internal = ...
+local ops = internal.import 'nn/graph/ops'
 local size = internal.import 'nn/graph/size'
 local slices = {}
 
-local LEAST = 32      -- rows of a slice: ql_conv_is_batch (tensor/conv/batch.c) asks for half a tile, at most
+local LEAST = 32      -- rows of a slice: see QL_BY_ROWS
 local BYTES = 8 << 20 -- of the operands and the result of a node, at most: larger ones are in no cache anyway
 local READS = 2       -- numbers of a slice for each weight of a node, at least
-
-local ELEMENTWISE = {}
-for word in ('add sub mul relu relu6 gelu silu tanh sigmoid hardswish batchnorm'):gmatch '%S+' do ELEMENTWISE[word] = true end
-local IMAGES = {conv2d = true, maxpool2d = true, avgpool2d = true}
 
 local function is_batch(n) return size.is_affine(n) and n.per == 1 and n.plus == 0 end
 
@@ -31,21 +28,14 @@ local function row_of(result)
 	return n
 end
 
--- Whether a node computes row by row; `rows` are its operands that are no constants.
-local function by_rows(node, rows)
-	local rank = #node.results[1].shape
-	if ELEMENTWISE[node.op] then
-		for _, row in ipairs(rows) do
-			if #row.shape ~= rank then return false end
-		end
-		return true
+-- Whether a node computes row by row from these operands, those that are no constants; `first`: only operand 1 is one.
+local function by_rows(node, rows, first)
+	local info = ops.info(node.op)
+	if info.by_rows then return first and not node.attrs.training end
+	for _, row in ipairs(rows) do
+		if #row.shape ~= #node.results[1].shape then return false end
 	end
-	if IMAGES[node.op] then return #rows == 1 and rank == 4 and #rows[1].shape == 4 end
-	if node.op == 'pad' then
-		local sizes = node.attrs.sizes
-		return #rows == 1 and (type(sizes) ~= 'table' or #sizes <= 2 * (rank - 1))
-	end
-	return #rows == 1 and (node.op == 'linear' or node.op == 'reshape')
+	return info.elementwise
 end
 
 -- The bytes of a row of the largest node; nil: the graph does not qualify.
@@ -54,21 +44,21 @@ local function bytes_of(g)
 	for _, name in ipairs(g.order) do
 		local node = g.nodes[name]
 		if node.op ~= 'const' then
-			local n, rows, weights = #node.results == 1 and row_of(node.results[1]), {}, 0
+			local n, rows, weights, first = #node.results == 1 and row_of(node.results[1]), {}, 0, true
 			if not n then return end
 			for i, ref in ipairs(node.inputs) do
 				local from = type(ref) == 'string' and g.nodes[ref]
-				if not from then return end
-				if from.op == 'const' then
+				if from and from.op == 'const' then
 					if from.value:quantized() then return end
 					weights = weights + from.value:nelem()
-				else
+				elseif from then
 					n = n + row_of(from.results[1])
-					rows[#rows + 1] = from.results[1]
-					if not ELEMENTWISE[node.op] and i ~= 1 or node.op == 'batchnorm' and i ~= 1 then return end
+					rows[#rows + 1], first = from.results[1], first and i == 1
+				elseif not math.type(ref) then
+					return
 				end
 			end
-			if node.op ~= 'input' and not by_rows(node, rows) or weights * READS > n * LEAST then return end
+			if node.op ~= 'input' and not by_rows(node, rows, first and #rows == 1) or weights * READS > n * LEAST then return end
 			most = math.max(most, 4 * n)
 		end
 	end
@@ -92,14 +82,14 @@ end
 
 -- run(values, b) for each of n slices; returns a function ref -> tensor for the outputs.
 function slices.run(g, values, b, n, run)
-	local parts, counts = {}, internal.ledger_counts()
+	local parts, before, most = {}, internal.ledger_counts(), {}
 	for o in ipairs(g.outputs) do parts[o] = {} end
 	for i = 1, n do
 		local first, stop, given = (i - 1) * b // n, i * b // n, {}
 		for name, value in next, values do given[name] = value:narrow(1, first + 1, stop - first) end
-		if i == 1 then internal.ledger_counts(counts) end
+		internal.ledger_counts(before)
 		local get = run(given, stop - first)
-		if i == 1 then counts = internal.ledger_counts() end
+		for row, count in ipairs(internal.ledger_counts()) do most[row] = math.max(most[row] or 0, count) end
 		for o, tree in ipairs(g.outputs) do parts[o][i] = get(tree.ref) end
 	end
 	local joined = {}
@@ -109,7 +99,7 @@ function slices.run(g, values, b, n, run)
 			internal.take_origin(joined[tree.ref], parts[o][1])
 		end
 	end
-	internal.ledger_counts(counts)
+	internal.ledger_counts(most)
 	return function(ref) return joined[ref] end
 end
 

@@ -330,8 +330,8 @@ static enum ql_status pad_backward(struct ql_back *b)
 
 ARRANGE(pad, "x:pad(1, 2)  x:pad{1, 1, 2, 2, value=}",
 	"A border around x, filled with a value: pairs before and after, counted from the last axis.",
-	"print(tensor{1,2}:pad(1, 2))  --> float32(5)  0  1  2  0  0", pad_attrs, QL_ANYWHERE, infer_pad, eval_pad,
-	pad_backward);
+	"print(tensor{1,2}:pad(1, 2))  --> float32(5)  0  1  2  0  0", pad_attrs, QL_ANYWHERE | QL_BY_ROWS, infer_pad,
+	eval_pad, pad_backward);
 
 /* ---- triangles ---- */
 

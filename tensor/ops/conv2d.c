@@ -522,6 +522,7 @@ const struct ql_op ql_op_conv2d = {
 		.attrs = attrs},
 	.arity_min = 2,
 	.arity_max = 3,
+	.flags = QL_BY_ROWS,
 	.infer = infer,
 	.eval = eval,
 	.backward = backward,

@@ -9,7 +9,7 @@
 #include "tensor/scratch.h"
 #include "tensor/remote.h"
 
-#define VIEW(op_name, op_usage, op_text, op_example, op_attrs, op_infer, op_backward) \
+#define SHAPE_OP(op_flags, op_name, op_usage, op_text, op_example, op_attrs, op_infer, op_backward) \
 	const struct ql_op ql_op_##op_name = { \
 		.doc = {.name = #op_name, \
 			.usage = op_usage, \
@@ -18,10 +18,14 @@
 			.attrs = op_attrs}, \
 		.arity_min = 1, \
 		.arity_max = 1, \
-		.flags = QL_VIEW, \
+		.flags = op_flags, \
 		.infer = op_infer, \
 		.backward = op_backward, \
 	}
+
+#define VIEW(...) SHAPE_OP(QL_VIEW, __VA_ARGS__)
+/* with the elements in the same row-major order */
+#define VIEW_IN_ORDER(...) SHAPE_OP(QL_VIEW | QL_BY_ROWS, __VA_ARGS__, reshape_backward)
 
 /* For ops that keep the row-major order: reshapes the gradient to the operand's sizes. */
 static enum ql_status reshape_backward(struct ql_back *b)
@@ -83,10 +87,10 @@ static enum ql_status infer_view(struct ql_ctx *ctx, struct ql_call *call)
 	return status ? status : ql_view_reshape(ctx, "view", call->in[0], rank, shape, &call->out[0]);
 }
 
-VIEW(view, "x:view(2, 3)  x:view(-1)",
+VIEW_IN_ORDER(view, "x:view(2, 3)  x:view(-1)",
 	"The same elements under other sizes, never copied: strides that do not allow it are an error (use reshape), and so is a "
 	"shape that would merge or split the axis along which x is quantized.",
-	"print(tensor{1,2,3,4}:view(2, 2)[2])  --> float32(2)  3  4", size_attrs, infer_view, reshape_backward);
+	"print(tensor{1,2,3,4}:view(2, 2)[2])  --> float32(2)  3  4", size_attrs, infer_view);
 
 /* Copies packed elements to rows of another length: t is contiguous, each row starts at a group. */
 static enum ql_status repack(
@@ -161,10 +165,9 @@ static enum ql_status infer_reshape(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
-VIEW(reshape, "x:reshape(2, 3)",
+VIEW_IN_ORDER(reshape, "x:reshape(2, 3)",
 	"The same elements, in row-major order, under other sizes: a view where the strides allow it, else a copy.",
-	"print(tensor{{1,2},{3,4}}:t():reshape(4))  --> float32(4)  1  3  2  4", size_attrs, infer_reshape,
-	reshape_backward);
+	"print(tensor{{1,2},{3,4}}:t():reshape(4))  --> float32(4)  1  3  2  4", size_attrs, infer_reshape);
 
 /* ---- permuting ---- */
 
@@ -421,8 +424,8 @@ static enum ql_status infer_squeeze(struct ql_ctx *ctx, struct ql_call *call)
 	return ql_view_reshape(ctx, "squeeze", t, rank, shape, &call->out[0]);
 }
 
-VIEW(squeeze, "x:squeeze()  x:squeeze(axis)", "Axes of size 1 removed, as a view.",
-	"print(tensor.zeros(1, 3, 1):squeeze():size())  --> 3", squeeze_attrs, infer_squeeze, reshape_backward);
+VIEW_IN_ORDER(squeeze, "x:squeeze()  x:squeeze(axis)", "Axes of size 1 removed, as a view.",
+	"print(tensor.zeros(1, 3, 1):squeeze():size())  --> 3", squeeze_attrs, infer_squeeze);
 
 static const struct ql_attr unsqueeze_attrs[] = {
 	{"axis", QL_ATTR_INT, QL_POSITIONAL | QL_REQUIRED, NULL,
@@ -448,8 +451,8 @@ static enum ql_status infer_unsqueeze(struct ql_ctx *ctx, struct ql_call *call)
 	return ql_view_reshape(ctx, "unsqueeze", t, t->rank + 1, shape, &call->out[0]);
 }
 
-VIEW(unsqueeze, "x:unsqueeze(axis)", "A new axis of size 1, as a view.",
-	"print(tensor.zeros(3):unsqueeze(2):size())  --> 3\t1", unsqueeze_attrs, infer_unsqueeze, reshape_backward);
+VIEW_IN_ORDER(unsqueeze, "x:unsqueeze(axis)", "A new axis of size 1, as a view.",
+	"print(tensor.zeros(3):unsqueeze(2):size())  --> 3\t1", unsqueeze_attrs, infer_unsqueeze);
 
 /* ---- splitting ---- */
 

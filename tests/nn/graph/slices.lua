@@ -57,6 +57,20 @@ describe('graphs of floats with many rows', function()
 			end
 		end
 	end)
+	it('count a node once for each path that a slice took', function()
+		local internal = debug.getregistry()['quoll.internal']
+		local g, x = graph.trace(module(function(v) return v:relu() end), tensor.randn(2, 3)), tensor.randn(99, 3)
+		quant.ledger(true)
+		local get = internal.import('nn/graph/slices').run(g, {x = x}, 99, 3, function(given)
+			local y = given.x:relu()
+			if given.x:size(1) == 33 and equal(given.x, x[{{34, 66}}]) then given.x:abs() end
+			return function() return y end
+		end)
+		assert(equal(get(g.outputs[1].ref), x:relu()))
+		local counts = {}
+		for _, row in ipairs(quant.ledger()) do counts[row.op] = row.count end
+		assert(counts.relu == 1 + 1 and counts.abs == 1, 'x:relu() above is one more')
+	end)
 	it('hold less at a time', function()
 		local g = graph.trace(nets.plain:eval(), tensor.randn(2, 3, 8, 8))
 		local x = tensor.randn(320, 3, 8, 8)
