@@ -36,12 +36,12 @@ local function best(list, x, calls)
 end
 
 local x, x8
-local function times(w)
+local function times(w, only)
 	local row, list = {}, {w}
 	local count = math.max(2, math.ceil(COLD / w:nbytes()))
 	for mode, a in pairs {weight_only=x, dynamic=x8} do
 		local ok, y = pcall(function() return a:linear(w) end)
-		ok = ok and (not options.mode or options.mode == mode) and (mode == 'weight_only' or y:explain():find 'path int8')
+		ok = ok and (not only or only == mode) and (mode == 'weight_only' or y:explain():find 'path int8')
 		row[mode] = ok and {cached=best({w}, a, options.rounds * 4)}
 	end
 	for i = 2, count do list[i] = w:clone() end
@@ -56,8 +56,8 @@ end
 
 x = tensor.randn(1, options.size)
 x8 = x:quantize 'uint8'
-local limit, base, rows = read_limit(), times(tensor.randn(options.size, options.size)).weight_only, {}
-for i, spec in ipairs(chosen) do rows[i] = times(tensor.randn(options.size, options.size):quantize(SPECS[spec] or spec)) end
+local limit, base, rows = read_limit(), times(tensor.randn(options.size, options.size), 'weight_only').weight_only, {}
+for i, spec in ipairs(chosen) do rows[i] = times(tensor.randn(options.size, options.size):quantize(SPECS[spec] or spec), options.mode) end
 limit = math.max(limit, read_limit())
 print(('%d x %d, %d threads; read limit %.1f GB/s; float32 %.1f us cached, %.1f cold (%.0f %%)'):format(options.size,
 	options.size, options.threads, limit, base.cached, base.cold, base.rate / limit * 100))

@@ -245,6 +245,74 @@ static void check_dots(const struct ql_gemm_coded *k, struct data *d, int64_t n,
 	free(theirs);
 }
 
+/* Codes of `held` bits of n k, in groups, to chunks: bit by bit as strip_codes.h says. */
+static uint8_t *to_chunks(const struct ql_strip *s, int held, int64_t n)
+{
+	int64_t chunks = (n + 31) / 32;
+	uint8_t *to = take((size_t)(chunks * held * 64));
+
+	memset(to, 0, (size_t)(chunks * held * 64));
+	for (int64_t l = 0; l < (n + 7) / 8 * 8; l++)
+		for (int j = 0; j < QL_STRIP; j++) {
+			uint8_t *line = to + l / 32 * held * 64 + j * 4 + l % 4;
+			int code = s->bits == 8 ? s->codes[l / 4 * 64 + j * 4 + l % 4]
+						: s->codes[l / 8 * 64 + j * 4 + l % 4] >> (l & 4) & 15;
+			int g = (int)(l / 8 % 4), half = (int)(l & 4);
+
+			if (held > 4) {
+				line[g * 64] |= (uint8_t)((code & 15) << half);
+				line += 256;
+				code >>= 4;
+			}
+			if (held & 2)
+				line[g / 2 * 64] |= (uint8_t)((code & 3) << (2 * (g & 1) + half));
+			if (held & 1)
+				line[(held & 2) * 64] |= (uint8_t)((code >> (held & 2) & 1) << (g + half));
+		}
+	return to;
+}
+
+/* One row times codes in chunks is the row times the same codes in groups. */
+static void check_held(const struct ql_gemm_coded *k, struct data *d, int held, int64_t n, int strips, bool zeros,
+	const uint8_t *look, const char *what)
+{
+	int64_t lda = (n + 7) / 8 * 8;
+	int8_t *a = take((size_t)lda);
+	int32_t sum[BLOCKS], start[BLOCKS], zero = 77;
+	struct ql_strip_rows x = {a, lda, sum, start, BLOCKS, zeros ? &zero : NULL};
+	size_t used = (size_t)(strips * QL_STRIP) * sizeof(float);
+	float *mine = take(used + 64), *theirs = take(used + 64);
+	uint8_t *codes[QL_STRIP_TILE], *chunks[QL_STRIP_TILE];
+	struct ql_strip s[QL_STRIP_TILE];
+
+	for (int t = 0; t < strips; t++) {
+		codes[t] = codes_to(d, t, n);
+		for (int64_t l = 0; l < (n + 7) / 8 * QL_STRIP * d->s[t].bits; l++)
+			codes[t][l] &= (uint8_t)(((1 << held) - 1) * (held > 4 ? 1 : 17));
+		s[t] = d->s[t];
+		s[t].codes = codes[t];
+		s[t].look = look;
+		chunks[t] = to_chunks(&s[t], held, n);
+	}
+	fill_rows(a, 1, lda, n, 0);
+	fill_sums(s, &x, 1, n, sum, start);
+	gemm_coded_ref.dots(strips, 1, s, n, &x, theirs);
+	for (int t = 0; t < strips; t++) {
+		s[t].codes = chunks[t];
+		s[t].held = held;
+	}
+	k->dots(strips, 1, s, n, &x, mine);
+	CHECK(!memcmp(mine, theirs, used + 64), "%s: dots of %d held bits of %s, k %d, %d strips, look %d", k->name,
+		held, what, (int)n, strips, look != NULL);
+	for (int t = 0; t < strips; t++) {
+		free(codes[t]);
+		free(chunks[t]);
+	}
+	free(a);
+	free(mine);
+	free(theirs);
+}
+
 static void check_form(const struct ql_gemm_coded *k, int bits, enum kind kind, int64_t block)
 {
 	static const int64_t lengths[] = {1, 3, 4, 5, 8, 9, 15, 31, 33, 64, 100, 255, 256, 257, 264, 513, MOST_K};
@@ -268,6 +336,11 @@ static void check_form(const struct ql_gemm_coded *k, int bits, enum kind kind, 
 			check_dots(k, &d, n, 1 + rows % QL_STRIP_TILE, 1 + rows / QL_STRIP_TILE % QL_STRIP_ROWS, 0,
 				(rows / QL_STRIP_TILE + (int)i) % 2, rows < QL_STRIP_ROWS * QL_STRIP_TILE ? NULL : look,
 				what);
+		for (int held = bits - 3; held < bits && kind < VALUES; held++)
+			for (int way = 0; way < 8 && held < 7; way++)
+				if (way < 4 || held == 6)
+					check_held(
+						k, &d, held, n, 1 + way % 2, way / 2 % 2, way < 4 ? NULL : look, what);
 	}
 	drop(&d);
 	for (int fill = 0; fill < 9 && kind < VALUES; fill++) {

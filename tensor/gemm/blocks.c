@@ -112,9 +112,9 @@ static void strips_product(const struct job *j, int64_t strip, int strips, int64
 	struct ql_strip s[QL_STRIP_TILE];
 	_Alignas(64) float sums[QL_STRIP_ROWS * QL_STRIP_TILE * QL_STRIP];
 
-	for (int t = 0; t < strips; t++)
-		s[t] = ql_strips_read(
-			j->p->b, strip + t, 0, j->p->b->k, work + (size_t)t * (j->slots.bytes / QL_STRIP_TILE), &from);
+	for (int t = 0; t < strips; t++, work += j->slots.bytes / QL_STRIP_TILE)
+		s[t] = last - first == 1 ? ql_strips_read_held(j->p->b, strip + t, work)
+					 : ql_strips_read(j->p->b, strip + t, 0, j->p->b->k, work, &from);
 	for (int64_t i = first; i < last; i += QL_STRIP_ROWS) {
 		int rows = (int)ql_min64(QL_STRIP_ROWS, last - i);
 		struct ql_strip_rows a = {.a = j->a + i * j->lda,

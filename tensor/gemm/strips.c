@@ -517,29 +517,48 @@ static const uint8_t *groups_of(const struct ql_strips *s, int64_t i, int64_t fi
 	return strip + (first - from) / 8 * QL_STRIP * s->form.bits;
 }
 
-struct ql_strip ql_strips_read(const struct ql_strips *s, int64_t i, int64_t l, int64_t end, char *work, int64_t *first)
+/* All of a strip but its codes, which may take what follows *work. */
+static struct ql_strip read_numbers(const struct ql_strips *s, int64_t i, int64_t block, int64_t blocks, char **work)
 {
 	struct ql_strip strip = s->form;
-	int64_t block = l / strip.block, blocks = (end - 1) / strip.block + 1 - block, row = i * QL_STRIP;
-	int64_t bytes = aligned(number_bytes(s, blocks));
+	int64_t bytes = aligned(number_bytes(s, blocks)), row = i * QL_STRIP;
 	int rows = (int)ql_min64(QL_STRIP, s->n - row);
 
-	*first = blocks == 1 ? l : block * strip.block; /* a block begins at row 0 */
-	strip.scale = work;
-	ql_strip_scales_read(&s->scale, s->variant, strip.half, row, rows, block, blocks, work);
-	work += bytes;
+	strip.scale = *work;
+	ql_strip_scales_read(&s->scale, s->variant, strip.half, row, rows, block, blocks, *work);
+	*work += bytes;
 	if (s->shift.kind) {
-		strip.shift = work;
-		ql_strip_scales_read(&s->shift, s->variant, strip.half, row, rows, block, blocks, work);
-		work += bytes;
+		strip.shift = *work;
+		ql_strip_scales_read(&s->shift, s->variant, strip.half, row, rows, block, blocks, *work);
+		*work += bytes;
 	}
 	if (s->zero) {
-		strip.zero = (uint8_t *)work;
+		strip.zero = (uint8_t *)*work;
 		ql_strip_bytes_read(
-			s->zero + row * s->zero_step, s->zero_step, s->zero_add, rows, block, blocks, (uint8_t *)work);
-		work += aligned(blocks * QL_STRIP);
+			s->zero + row * s->zero_step, s->zero_step, s->zero_add, rows, block, blocks, (uint8_t *)*work);
+		*work += aligned(blocks * QL_STRIP);
 	}
+	return strip;
+}
+
+struct ql_strip ql_strips_read(const struct ql_strips *s, int64_t i, int64_t l, int64_t end, char *work, int64_t *first)
+{
+	int64_t block = l / s->form.block, blocks = (end - 1) / s->form.block + 1 - block;
+	struct ql_strip strip = read_numbers(s, i, block, blocks, &work);
+
+	*first = blocks == 1 ? l : block * strip.block; /* a block begins at row 0 */
 	strip.codes = groups_of(s, i, *first, end, work);
+	return strip;
+}
+
+struct ql_strip ql_strips_read_held(const struct ql_strips *s, int64_t i, char *work)
+{
+	int bits = ql_dtypes[s->dtype].bits;
+	bool held = !s->nr && !ql_strip_is_plain(s->dtype) && bits < 7 && (!s->form.look || bits == 6);
+	struct ql_strip strip = read_numbers(s, i, 0, s->blocks, &work);
+
+	strip.held = held ? bits : 0;
+	strip.codes = held ? s->codes + i * s->bytes : groups_of(s, i, 0, s->k, work);
 	return strip;
 }
 

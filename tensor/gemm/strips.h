@@ -39,6 +39,8 @@ void ql_strips_panels(const struct ql_strips *s, int64_t first, int64_t columns,
 
 /* Bytes that ql_strips_read needs for one strip: a multiple of 64. */
 uint64_t ql_strips_work(const struct ql_strips *s);
+/* Strip i for one row of `dots`. */
+struct ql_strip ql_strips_read_held(const struct ql_strips *s, int64_t i, char *work);
 /* Strip i, columns 16 i and up, for the rows l..end-1 of B; l is a multiple of QL_STRIP_DEPTH. *first: the row of B that is row 0 of
  * the result, at most l. `work`, aligned to 64 bytes, is used as long as the result. Neither fails nor allocates. */
 struct ql_strip ql_strips_read(

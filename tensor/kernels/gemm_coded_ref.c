@@ -5,8 +5,29 @@
 #include "tensor/dtype.h"
 #include "tensor/kernels/kernels.h"
 
+/* Byte i of line `line` of the chunk. */
+static int line_at(const struct ql_strip *s, int64_t chunk, int64_t line, int i)
+{
+	return s->codes[(chunk * s->held + line) * 64 + i];
+}
+
+/* A code in chunks: bits of the half byte i of group g. */
+static uint8_t held_at(const struct ql_strip *s, int64_t l, int column)
+{
+	int64_t chunk = l / 32, g = l / 8 % 4, part = s->held > 4 ? 4 : 0;
+	int i = (int)(column * 4 + l % 4), half = (int)(l & 4), code = 0;
+
+	if (s->held & 2)
+		code = line_at(s, chunk, part + g / 2, i) >> (2 * (g & 1) + half) & 3;
+	if (s->held & 1)
+		code |= (line_at(s, chunk, part + (s->held & 2), i) >> (g + half) & 1) << (s->held & 2);
+	return (uint8_t)(part ? code << 4 | (line_at(s, chunk, g, i) >> half & 15) : code);
+}
+
 static uint8_t code_at(const struct ql_strip *s, int64_t l, int column)
 {
+	if (s->held)
+		return held_at(s, l, column);
 	if (s->bits == 8)
 		return s->codes[l / 4 * 64 + column * 4 + l % 4];
 	return s->codes[l / 8 * 64 + column * 4 + l % 4] >> (l & 4) & 15;

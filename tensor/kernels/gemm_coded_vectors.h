@@ -235,10 +235,11 @@ QL_INLINE INTS four(const int8_t *a)
 	return SPREAD(x);
 }
 
-/* The kind of a strip in products of integers: `look` takes numbers of 8 bits for the codes. */
+/* The kind of a strip in products of integers: `look` takes numbers of 8 bits for the codes; `held` as in the strip. */
 struct whole {
 	int bits;
 	bool look;
+	int held;
 };
 
 QL_INLINE INTS look_up(const struct whole w, const uint8_t *table, INTS codes)
@@ -246,12 +247,59 @@ QL_INLINE INTS look_up(const struct whole w, const uint8_t *table, INTS codes)
 	return !w.look ? codes : w.bits == 4 ? LOOK_16_BYTES(table, codes) : LOOK_64_BYTES(table, codes);
 }
 
-/* Adds the products of 8 * eights <= 64 numbers; all but s, l and a are constants. Four bits of 8 groups are summed in bytes. */
-QL_INLINE void add_eights(const int eights, const int rows, const int vectors, const struct whole w, const bool moved,
-	const struct ql_strip *s, int64_t l, const struct ql_strip_rows *a, struct tile *t)
+/* `up` is a constant */
+QL_INLINE INTS move(INTS v, int up)
 {
-	const INTS minus = SPREAD(-1), nibble = SPREAD(0x0f0f0f0f);
-	const bool small = w.bits == 4 && !w.look;
+	return up > 0 ? SHIFT_UP(v, up) : up < 0 ? SHIFT(v, -up) : v;
+}
+
+/* Bits of bytes at `at`, from where they are `down` higher. */
+QL_INLINE INTS some_bits(const uint8_t *from, int down, int most, int at)
+{
+	return AND(move(LOAD(from), at - down), SPREAD((most << at) * 0x01010101));
+}
+
+/* Group g of a chunk, of the first four k (half 0) or the others (4): bytes of codes of `held` bits. */
+QL_INLINE INTS of_chunk(const int held, const uint8_t *chunk, int g, int half)
+{
+	const int at = held > 4 ? 4 : 0;
+	const uint8_t *part = chunk + (held > 4 ? 256 : 0);
+	INTS x = held & 2 ? some_bits(part + g / 2 * 64, 2 * (g & 1) + half, 3, at) : some_bits(part, g + half, 1, at);
+
+	if (held == 3)
+		x = OR(x, some_bits(part + 128, g + half, 1, 2));
+	return held > 4 ? OR(x, some_bits(chunk + g * 64, half, 15, 0)) : x;
+}
+
+/* The codes of 8 k from l on, group g of their chunk, as bytes: of four k each. */
+QL_INLINE void codes_of(
+	const struct whole w, const bool ahead, const uint8_t *codes, int64_t l, int g, int v, INTS *low, INTS *high)
+{
+	const INTS nibble = SPREAD(0x0f0f0f0f);
+	const uint8_t *from = codes + (w.held ? (l - 8 * g) * 2 * w.held : l * w.bits * 2) + v * LANES * 4;
+
+	if (ahead && v == 0)
+#pragma GCC unroll 2
+		for (int line = w.held ? g : 0; line < (w.held ? w.held : 1); line += 4)
+			__builtin_prefetch(from + line * 64 + AHEAD);
+	if (w.held) {
+		*low = of_chunk(w.held, from, g, 0);
+		*high = of_chunk(w.held, from, g, 4);
+		return;
+	}
+	*low = LOAD(from);
+	*high = w.bits == 4 ? AND(SHIFT(*low, 4), nibble) : LOAD(from + 64);
+	*low = w.bits == 4 ? AND(*low, nibble) : *low;
+}
+
+/* Adds the products of 8 * eights <= 64 numbers; all but s, l and a are constants. Groups are those from `first` of a chunk.
+ * Codes of 4 bits and less are summed in bytes, 8 groups of them, those of up to 6 bits 4 groups. */
+QL_INLINE void add_eights(const int eights, const int first, const int rows, const int vectors, const struct whole w,
+	const bool moved, const struct ql_strip *s, int64_t l, const struct ql_strip_rows *a, struct tile *t)
+{
+	const INTS minus = SPREAD(-1);
+	const bool small = (w.bits == 4 || w.held) && !w.look;
+	const int together = w.bits == 4 ? 4 : 2;
 	INTS bytes[VECTORS];
 
 #pragma GCC unroll 8
@@ -260,35 +308,44 @@ QL_INLINE void add_eights(const int eights, const int rows, const int vectors, c
 
 #pragma GCC unroll 4
 		for (int v = 0; v < vectors; v++) {
-			const uint8_t *from = s[v / NV].codes + l * w.bits * 2 + v % NV * LANES * 4;
-
-			if (rows == 1 && v % NV == 0)
-				__builtin_prefetch(from + AHEAD);
-			low[v] = LOAD(from);
-			high[v] = w.bits == 4 ? AND(SHIFT(low[v], 4), nibble) : LOAD(from + 64);
-			low[v] = w.bits == 4 ? AND(low[v], nibble) : low[v];
+			codes_of(w, rows == 1, s[v / NV].codes, l, first + e, v % NV, &low[v], &high[v]);
 			low[v] = look_up(w, s->look, low[v]);
 			high[v] = look_up(w, s->look, high[v]);
 			if (moved && small)
-				bytes[v] = e ? ADD_8(bytes[v], ADD_8(low[v], high[v])) : ADD_8(low[v], high[v]);
+				bytes[v] =
+					e % together ? ADD_8(bytes[v], ADD_8(low[v], high[v])) : ADD_8(low[v], high[v]);
+			if (moved && small && (e % together == together - 1 || e == eights - 1))
+				t->codes[v] = DOT(4, t->codes[v], bytes[v], minus);
 			if (moved && !small)
 				t->codes[v] = DOT(4, DOT(4, t->codes[v], low[v], minus), high[v], minus);
 		}
 #pragma GCC unroll 4
 		for (int i = 0; i < rows; i++) {
 			const int8_t *x = a->a + i * a->lda + l;
-			INTS first = four(x), second = four(x + 4);
+			INTS one = four(x), two = four(x + 4);
 
 #pragma GCC unroll 4
 			for (int v = 0; v < vectors; v++)
-				t->sum[i][v] = DOT(small ? 4 : 8, DOT(small ? 4 : 8, t->sum[i][v], low[v], first),
-					high[v], second);
+				t->sum[i][v] =
+					DOT(small ? 4 : 8, DOT(small ? 4 : 8, t->sum[i][v], low[v], one), high[v], two);
 		}
 	}
-	if (moved && small)
-#pragma GCC unroll 4
-		for (int v = 0; v < vectors; v++)
-			t->codes[v] = DOT(4, t->codes[v], bytes[v], minus);
+}
+
+/* The same for 8 `eights` numbers, 1 or 2, of which the first may be in any group: it becomes a constant. */
+QL_INLINE void add_few(const int eights, const int rows, const int vectors, const struct whole w, const bool moved,
+	const struct ql_strip *s, int64_t l, const struct ql_strip_rows *a, struct tile *t)
+{
+	int first = w.held ? (int)(l / 8 % 4) : 0;
+
+	if (first == 0)
+		add_eights(eights, 0, rows, vectors, w, moved, s, l, a, t);
+	else if (first == 2)
+		add_eights(eights, 2, rows, vectors, w, moved, s, l, a, t);
+	else if (first == 1 && eights == 1)
+		add_eights(1, 1, rows, vectors, w, moved, s, l, a, t);
+	else if (eights == 1)
+		add_eights(1, 3, rows, vectors, w, moved, s, l, a, t);
 }
 
 /* The sums of a block, from l to stop. */
@@ -303,15 +360,17 @@ QL_INLINE void block_sums(const int rows, const int vectors, const struct whole 
 #pragma GCC unroll 4
 	for (int v = 0; v < vectors; v++)
 		t->codes[v] = SPREAD(0);
-	if (stop - l == 32) { /* the two most frequent sizes are not loops */
-		add_eights(4, rows, vectors, w, moved, s, l, a, t);
-	} else if (stop - l == 16) {
-		add_eights(2, rows, vectors, w, moved, s, l, a, t);
+	if (stop - l == 32 && s->block == 32) { /* the two most frequent sizes are not loops */
+		add_eights(4, 0, rows, vectors, w, moved, s, l, a, t);
+	} else if (stop - l == 16 && s->block == 16) {
+		add_few(2, rows, vectors, w, moved, s, l, a, t);
 	} else {
+		for (; w.held && l % 32 && l < stop; l += 8)
+			add_few(1, rows, vectors, w, moved, s, l, a, t);
 		for (; l + 32 <= stop; l += 32)
-			add_eights(4, rows, vectors, w, moved, s, l, a, t);
+			add_eights(4, 0, rows, vectors, w, moved, s, l, a, t);
 		for (; l < stop; l += 8)
-			add_eights(1, rows, vectors, w, moved, s, l, a, t);
+			add_few(1, rows, vectors, w, moved, s, l, a, t);
 	}
 }
 
@@ -456,7 +515,7 @@ static void row(int strips, const struct ql_strip *s, int64_t k, const float *a,
 
 #define DOTS_CASE(b, look, zeros, rows, strips) \
 	case 16 * (b) + 2 * (look) + (zeros): \
-		dots_of(rows, (strips)*NV, (struct whole){b, look}, zeros, s, k, a, c, pitch); \
+		dots_of(rows, (strips)*NV, (struct whole){b, look, 0}, zeros, s, k, a, c, pitch); \
 		break;
 #define DOTS(name, rows, strips) \
 	static void name(const struct ql_strip *s, int64_t k, const struct ql_strip_rows *a, float *c, int64_t pitch) \
@@ -472,7 +531,26 @@ static void row(int strips, const struct ql_strip *s, int64_t k, const float *a,
 			DOTS_CASE(8, true, true, rows, strips) \
 		} \
 	}
+/* One row of codes in chunks. */
+#define HELD_CASE(h, look, zeros, strips) \
+	case 4 * (h) + 2 * (look) + (zeros): \
+		dots_of(1, (strips)*NV, (struct whole){(h) > 4 ? 8 : 4, look, h}, zeros, s, k, a, c, pitch); \
+		break;
+#define HELD_CASES(h, look, strips) HELD_CASE(h, look, false, strips) HELD_CASE(h, look, true, strips)
+#define HELD(name, strips) \
+	static void name(const struct ql_strip *s, int64_t k, const struct ql_strip_rows *a, float *c, int64_t pitch) \
+	{ \
+		switch (4 * s->held + 2 * (s->look != NULL) + (a->zero != NULL)) { \
+			HELD_CASES(1, false, strips) \
+			HELD_CASES(2, false, strips) \
+			HELD_CASES(3, false, strips) \
+			HELD_CASES(5, false, strips) \
+			HELD_CASES(6, false, strips) \
+			HELD_CASES(6, true, strips) \
+		} \
+	}
 #define DOTS_OF(strips) \
+	HELD(held_##strips, strips) \
 	DOTS(dots_1x##strips, 1, strips) \
 	DOTS(dots_2x##strips, 2, strips) \
 	DOTS(dots_3x##strips, 3, strips) \
@@ -492,12 +570,12 @@ static void dots(int strips, int rows, const struct ql_strip *s, int64_t k, cons
 {
 #if NV == 1
 	if (strips == 2) {
-		two_strips[rows - 1](s, k, a, c, 2 * QL_STRIP);
+		(s->held ? held_2 : two_strips[rows - 1])(s, k, a, c, 2 * QL_STRIP);
 		return;
 	}
 #endif
 	for (int t = 0; t < strips; t++)
-		one_strip[rows - 1](s + t, k, a, c + t * QL_STRIP, strips * QL_STRIP);
+		(s->held ? held_1 : one_strip[rows - 1])(s + t, k, a, c + t * QL_STRIP, strips * QL_STRIP);
 }
 
 #endif
