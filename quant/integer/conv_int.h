@@ -55,18 +55,43 @@ struct ql_conv_sum {
 	struct ql_rounding r;
 };
 
-/* What tiles read, cached with the weight's storage. */
+/* Weights (o, channels, taps) as panels; conv_stored.c has their bytes. */
+struct ql_conv_layout {
+	int64_t o, rows;        /* outputs: all, of a group */
+	int64_t channels, taps; /* of a group */
+	int64_t per, quads;     /* taps of a segment; steps of four codes */
+	int64_t panels, panel;  /* of a group; bytes of a panel */
+};
+
+struct ql_conv_layout ql_conv_layout_of(const struct ql_conv_int *j);
+int64_t ql_conv_panel_bytes(const struct ql_conv_layout *l);
+int64_t ql_conv_packed_bytes(const struct ql_conv_layout *l); /* with 32-bit sums of the outputs behind the panels */
+/* w: (groups, panels, panel); sum: (o) sums of the codes. */
+enum ql_status ql_conv_pack(
+	struct ql_ctx *ctx, const struct ql_conv_layout *l, const int8_t *codes, int8_t *w, int32_t *sum);
+/* Whether panels may replace the codes of w, for little more memory; replacing them. */
+bool ql_conv_can_store(const struct ql_tensor *w, const struct ql_conv_layout *l);
+enum ql_status ql_conv_store(struct ql_ctx *ctx, const struct ql_tensor *w, const struct ql_conv_layout *l);
+/* Whether panels of any layout, and panels of this one, are in the place of the codes of w. */
+bool ql_conv_is_stored(const struct ql_tensor *w);
+bool ql_conv_stored(
+	const struct ql_tensor *w, const struct ql_conv_layout *l, const int8_t **panels, const int32_t **sum);
+/* Gives contiguous codes of one byte each; t itself if its codes are. */
+enum ql_status ql_conv_int_codes(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out);
+
+/* What tiles read. */
 struct ql_conv_tiles {
 	int64_t panels, panel; /* of a group; bytes of a panel */
 	const int8_t *w;       /* (groups, panels, panel) */
+	const int32_t *sum;    /* (o) */
 	const int32_t *bias;   /* (groups, panels, QL_CONV_PANEL): with what the zero point of x adds to the sums */
 	const float *factor;
 };
 
 /* True if tiles compute the call, if the bias and the factors permit it: ql_conv_tiles_prepare says so by t->w. */
 bool ql_conv_tiles_fit(const struct ql_conv_int *j, const struct ql_tensor *w, const struct ql_spec *spec);
-enum ql_status ql_conv_tiles_prepare(const struct ql_conv_int *j, const struct ql_tensor *w,
-	const struct ql_conv_params *p, struct ql_conv_tiles *t);
+enum ql_status ql_conv_tiles_prepare(
+	struct ql_conv_int *j, const struct ql_call *call, const struct ql_conv_params *p, struct ql_conv_tiles *t);
 /* x: codes (n, c, h, w), with their channels last or contiguous. The codes of j->out get their channels last. */
 enum ql_status ql_conv_tiles(const struct ql_conv_int *j, const struct ql_conv_params *p, const struct ql_conv_tiles *t,
 	const struct ql_conv_sum *sum, const struct ql_tensor *x);

@@ -1,55 +1,25 @@
 /* SPDX-License-Identifier: MIT
- * What tiles of a convolution read besides x: the weights in panels (tensor/kernels/kernels.h, conv_i8), and for each
- * output a bias and a factor. With zero points z of x and 0 of the weight,
+ * What tiles of a convolution read besides x: the weights in panels (conv_stored.c), and for each output a bias and a factor. With
+ * zero points z of x and 0 of the weight,
  *   sum of (x - z) w = sum of x w - z * sum of w,
  * so the second part, which is the same for all pixels because the padding is z, is added to the bias. x is unsigned in
  * the tiles: int8 codes and their zero point are 128 larger there.
  *
- * All of it is cached with the weight's storage. Bias and factors also depend on x, the result and the bias of the call:
- * their values are kept and compared, because tensors that come and go may have the same addresses.
+ * The panels replace the codes from the second call on. Those of packed codes and of channels with bits of their own are kept beside
+ * them. Bias and factors depend on x, the result and the bias of the call, too: they are computed each time, in vectors, which takes
+ * less than comparing with earlier ones.
  */
-#include <math.h>
 #include <string.h>
 
 #include "quant/integer/conv_int.h"
 #include "quant/ranges/quantize.h"
+#include "tensor/closed.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/scratch.h"
 
 #define MOST ((int64_t)8 << 20) /* bytes that a row of the result reads; taps far apart are unfolded */
 
 static const char maker;
-
-/* One block of memory: this, then the arrays. */
-struct block {
-	bool filled, fine; /* bias and factors are set; they permit tiles */
-	struct ql_conv_params p;
-	double *scale; /* (o), as b: the values that they were made from */
-	float *b;
-	int32_t *sum, *bias; /* (o): the weights' sums; (groups, panels, 16) */
-	float *factor;
-	int8_t *w;
-};
-
-struct sizes {
-	int64_t segments, quads, panels, panel, padded, bytes; /* padded: outputs of whole panels */
-};
-
-/* A segment is what lies together in the window: the channels of a row of taps, or of one tap if taps are apart. */
-static struct sizes sizes_of(const struct ql_conv_int *j)
-{
-	const struct ql_window *w = &j->c.window;
-	int64_t channels = j->c.c / j->c.groups, taps = w->dilation[1] == 1 ? w->kernel[1] : 1;
-	struct sizes s = {.segments = w->kernel[0] * (w->dilation[1] == 1 ? 1 : w->kernel[1]),
-		.quads = ql_ceil_div(taps * channels, 4),
-		.panels = ql_ceil_div(j->rows, QL_CONV_PANEL)};
-
-	s.panel = s.segments * s.quads * 4 * QL_CONV_PANEL;
-	s.padded = j->c.groups * s.panels * QL_CONV_PANEL;
-	s.bytes = (int64_t)sizeof(struct block) + ql_mul64(4, 4 * j->c.o + 2 * s.padded) +
-		  ql_mul64(j->c.groups * s.panels, s.panel) + 64;
-	return s;
-}
 
 bool ql_conv_tiles_fit(const struct ql_conv_int *j, const struct ql_tensor *w, const struct ql_spec *spec)
 {
@@ -72,46 +42,14 @@ bool ql_conv_tiles_fit(const struct ql_conv_int *j, const struct ql_tensor *w, c
 
 /* ---- weights ---- */
 
-static void pack_output(const struct ql_conv_int *j, const struct sizes *s, int64_t o, struct block *b)
+enum ql_status ql_conv_int_codes(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out)
 {
-	const struct ql_window *w = &j->c.window;
-	int64_t taps = w->kernel[0] * w->kernel[1], channels = j->c.c / j->c.groups, group = o / j->rows,
-		per = w->dilation[1] == 1 ? w->kernel[1] : 1, row = o % j->rows;
-	const int8_t *from = (const int8_t *)j->w.data + o * j->k;
-	int8_t *to = b->w + (group * s->panels + row / QL_CONV_PANEL) * s->panel + row % QL_CONV_PANEL * 4;
-	int32_t sum = 0;
-
-	for (int64_t t = 0; t < taps; t++)
-		for (int64_t c = 0; c < channels; c++) {
-			int64_t at = t % per * channels + c;
-
-			to[(t / per * s->quads + at / 4) * 4 * QL_CONV_PANEL + at % 4] = from[c * taps + t];
-			sum += from[c * taps + t];
-		}
-	b->sum[o] = sum;
+	if (ql_dtypes[t->dtype].bits == 8 && !ql_is_closed(t))
+		return ql_tensor_contiguous(ctx, t, out);
+	return ql_tensor_cast(ctx, t, ql_dtype_whole(t->dtype), out);
 }
 
-static void lay_out(struct block *b, const struct ql_conv_int *j, const struct sizes *s)
-{
-	b->scale = (double *)(void *)(b + 1);
-	b->b = (float *)(void *)(b->scale + j->c.o);
-	b->sum = (int32_t *)(void *)(b->b + j->c.o);
-	b->bias = b->sum + j->c.o;
-	b->factor = (float *)(void *)(b->bias + s->padded);
-	b->w = (int8_t *)(((uintptr_t)(b->factor + s->padded) + 63) / 64 * 64);
-}
-
-static void pack(const struct ql_conv_int *j, const struct sizes *s, struct block *b)
-{
-	memset(b, 0, (size_t)s->bytes);
-	lay_out(b, j, s);
-	for (int64_t o = 0; o < j->c.o; o++)
-		pack_output(j, s, o, b);
-}
-
-/* Gives the packed weights, which are cached from the second call on. */
-static enum ql_status block_of(
-	const struct ql_conv_int *j, const struct ql_tensor *w, const struct sizes *s, struct block **out)
+static struct ql_derived *place_of(const struct ql_conv_int *j, const struct ql_tensor *w)
 {
 	const struct ql_window *v = &j->c.window;
 	struct ql_derived_key key = {.maker = &maker,
@@ -119,93 +57,160 @@ static enum ql_status block_of(
 		.dtype = w->dtype,
 		.size = {j->c.o, j->c.groups},
 		.stride = {v->kernel[0] * 65536 + v->kernel[1] * 2 + (v->dilation[1] == 1), j->k}};
-	struct ql_derived *place = NULL;
+	bool fits = ql_tensor_is_contiguous(w) && v->kernel[0] < 65536 && v->kernel[1] < 32768;
 
-	if (ql_tensor_is_contiguous(w) && v->kernel[0] < 65536 && v->kernel[1] < 32768)
-		place = ql_storage_derived(j->ctx, w->storage, &key);
-	*out = place ? place->data : NULL;
-	if (*out)
+	return fits ? ql_storage_derived(j->ctx, w->storage, &key) : NULL;
+}
+
+/* Only the outermost op may move the codes of its operand, and not those of x, which are at hand. */
+static bool may_store(const struct ql_conv_int *j, const struct ql_call *call, const struct ql_conv_layout *l,
+	struct ql_derived *place)
+{
+	const struct ql_tensor *w = call->in[1];
+
+	return place && place->asked && j->ctx->depth == 1 && call->in[0]->storage != w->storage &&
+	       ql_conv_can_store(w, l);
+}
+
+/* Packs the codes: behind the derived data of w where they stay in another layout, else for this call. */
+static enum ql_status pack(struct ql_conv_int *j, struct ql_tensor *w, const struct ql_conv_layout *l,
+	struct ql_derived *place, struct ql_conv_tiles *t)
+{
+	size_t bytes = (size_t)ql_conv_packed_bytes(l);
+	bool keep = place && (ql_dtype_is_packed(w->dtype) || (ql_is_closed(w) && !ql_conv_is_stored(w)));
+	struct ql_tensor *codes = NULL;
+	int8_t *to = keep ? place->data : NULL;
+	enum ql_status status = QL_OK;
+
+	if (!to) {
+		if (keep && place->asked)
+			to = place->data = ql_alloc(j->ctx, bytes);
+		if (!to)
+			to = ql_scratch_take(j->ctx, bytes);
+		if (to)
+			status = ql_conv_int_codes(j->ctx, w, &codes);
+		else
+			return QL_ERR_MEMORY;
+		if (!status)
+			status = ql_conv_pack(
+				j->ctx, l, ql_tensor_data(codes), to, (int32_t *)(void *)(to + ql_conv_panel_bytes(l)));
+		ql_tensor_release(j->ctx, codes);
+		if (status && keep && place->data == to) {
+			ql_free(j->ctx, to);
+			place->data = NULL;
+		}
+	}
+	t->w = to;
+	t->sum = (const int32_t *)(const void *)(to + ql_conv_panel_bytes(l));
+	return status;
+}
+
+static enum ql_status find_weights(struct ql_conv_int *j, const struct ql_call *call, struct ql_conv_tiles *t)
+{
+	struct ql_conv_layout l = ql_conv_layout_of(j);
+	struct ql_tensor *w = call->in[1];
+	struct ql_derived *place;
+	enum ql_status status = QL_OK;
+
+	t->panels = l.panels;
+	t->panel = l.panel;
+	if (ql_conv_stored(w, &l, &t->w, &t->sum))
 		return QL_OK;
-	if (place && place->asked)
-		*out = place->data = ql_alloc(j->ctx, (size_t)s->bytes);
-	if (!*out)
-		*out = ql_scratch_take(j->ctx, (size_t)s->bytes);
-	if (!*out)
-		return QL_ERR_MEMORY;
-	pack(j, s, *out);
-	return QL_OK;
+	place = place_of(j, w);
+	if (may_store(j, call, &l, place))
+		status = ql_conv_store(j->ctx, w, &l);
+	if (status || ql_conv_stored(w, &l, &t->w, &t->sum))
+		return status;
+	return pack(j, w, &l, place, t);
 }
 
 /* ---- bias and factors ---- */
 
-/* The weight's scales of the outputs where they lie in memory as float32; NULL: elsewhere. */
-static const float *plain_scales(const struct ql_tensor *w)
+/* The weight's scales of the outputs. */
+static enum ql_status read_scales(const struct ql_conv_int *j, const struct ql_tensor *w, const double **out)
 {
 	const struct ql_tensor *s = w->q->scale;
+	double *scale = ql_scratch_array(j->ctx, j->c.o, sizeof(*scale));
+	const float *plain = s->dtype == QL_float32 && !s->q && s->storage->data && ql_tensor_is_contiguous(s)
+				     ? ql_tensor_data(s)
+				     : NULL;
 
-	return w->q->axis == 0 && s->dtype == QL_float32 && !s->q && s->storage->data && ql_tensor_is_contiguous(s)
-		       ? ql_tensor_data(s)
-		       : NULL;
-}
+	*out = scale;
+	for (int64_t o = 0; scale && o < j->c.o; o++) {
+		int64_t i = w->q->axis == 0 ? o : 0;
 
-static double scale_of(const struct ql_tensor *w, const float *plain, int64_t o)
-{
-	return plain ? (double)plain[o] : ql_tensor_at_f64(w->q->scale, w->q->axis == 0 ? o : 0);
-}
-
-static bool same_params(const struct ql_conv_params *a, const struct ql_conv_params *b)
-{
-	return a->x_scale == b->x_scale && a->out_scale == b->out_scale && a->x_zero == b->x_zero &&
-	       a->relu == b->relu && a->r.lo == b->r.lo && a->r.hi == b->r.hi && a->r.zero == b->r.zero;
-}
-
-/* Whether bias and factors of the block are those of the call. */
-static bool is_filled(
-	const struct ql_conv_int *j, const struct ql_tensor *w, const struct ql_conv_params *p, const struct block *b)
-{
-	const float *plain = plain_scales(w);
-	bool same = b->filled && same_params(&b->p, p);
-
-	for (int64_t o = 0; same && o < j->c.o; o++)
-		same = b->scale[o] == scale_of(w, plain, o) && b->b[o] == (j->e.bias ? j->e.bias[o] : 0);
-	return same;
-}
-
-/* The rules of quant/paths/conv2d_int.c, prepare_codes. A bias of nan is never the same as before. */
-static void fill(const struct ql_conv_int *j, const struct ql_tensor *w, const struct ql_conv_params *p,
-	const struct sizes *s, struct block *b)
-{
-	const float *plain = plain_scales(w);
-
-	b->filled = b->fine = true;
-	b->p = *p;
-	for (int64_t o = 0; o < j->c.o; o++) {
-		int64_t at = o / j->rows * s->panels * QL_CONV_PANEL + o % j->rows, bias = 0;
-		double sw = scale_of(w, plain, o);
-		float factor = (float)((double)p->x_scale * sw / (double)p->out_scale);
-
-		b->b[o] = j->e.bias ? j->e.bias[o] : 0;
-		b->scale[o] = sw;
-		if (j->e.bias)
-			bias = ql_round_bias(b->b[o], p->x_scale * (float)sw, &factor);
-		b->fine = b->fine && isfinite(factor) && bias > -QL_SUM_SAFE && bias < QL_SUM_SAFE;
-		b->factor[at] = factor;
-		b->bias[at] = (int32_t)((uint32_t)bias - (uint32_t)p->x_zero * (uint32_t)b->sum[o]);
+		scale[o] = plain ? (double)plain[i] : ql_tensor_at_f64(s, i);
 	}
+	return scale ? QL_OK : QL_ERR_MEMORY;
+}
+
+#define SAFE ((int32_t)QL_SUM_SAFE)
+
+/* The rules of quant/paths/conv2d_int.c, prepare_codes, for n outputs. */
+QL_SIMD(void, factors, (int64_t n, double x, double out, const double *restrict scale, float *restrict factor), {
+	for (int64_t o = 0; o < n; o++)
+		factor[o] = (float)(x * scale[o] / out);
+})
+
+/* ql_round_bias: adding 1.5 * 2^52 to a number below 2^51 drops its fraction, rounding half to even. */
+QL_SIMD(void, biases,
+	(int64_t n, float x, const double *restrict scale, const float *restrict b, int32_t *restrict bias,
+		float *restrict factor),
+	{
+		for (int64_t o = 0; o < n; o++) {
+			double units = (double)b[o] / (double)(x * (float)scale[o]);
+			factor[o] = units == units ? factor[o] : 0;
+			units = units == units ? units : 0;
+			units = units < -SAFE ? -SAFE : units;
+			units = units > SAFE ? SAFE : units;
+			bias[o] = (int32_t)((units + 0x1.8p52) - 0x1.8p52);
+		}
+	})
+
+/* Whether all factors are finite and all biases small enough to be added in 32 bits. */
+QL_SIMD(bool, permit, (int64_t n, const int32_t *restrict bias, const float *restrict factor), {
+	int bad = 0;
+	for (int64_t o = 0; o < n; o++)
+		bad |= (factor[o] - factor[o] != 0) | (bias[o] <= -SAFE) | (bias[o] >= SAFE);
+	return !bad;
+})
+
+QL_SIMD(void, subtract, (int64_t n, uint32_t zero, const int32_t *restrict sum, int32_t *restrict bias), {
+	for (int64_t o = 0; o < n; o++)
+		bias[o] = (int32_t)((uint32_t)bias[o] - zero * (uint32_t)sum[o]);
+})
+
+/* Sets biases, without what zero points add, and factors; false: they do not permit tiles. */
+static bool fill(const struct ql_conv_int *j, const struct ql_conv_params *p, const double *scale, int64_t pitch,
+	int32_t *bias, float *factor)
+{
+	bool fine = true;
+
+	for (int64_t o = 0; o < j->c.o; o += j->rows, bias += pitch, factor += pitch) {
+		memset(bias, 0, (size_t)pitch * sizeof(*bias));
+		memset(factor, 0, (size_t)pitch * sizeof(*factor));
+		factors[j->variant](j->rows, (double)p->x_scale, (double)p->out_scale, scale + o, factor);
+		if (j->e.bias)
+			biases[j->variant](j->rows, p->x_scale, scale + o, j->e.bias + o, bias, factor);
+		fine = permit[j->variant](j->rows, bias, factor) && fine;
+	}
+	return fine;
 }
 
 enum ql_status ql_conv_tiles_prepare(
-	const struct ql_conv_int *j, const struct ql_tensor *w, const struct ql_conv_params *p, struct ql_conv_tiles *t)
+	struct ql_conv_int *j, const struct ql_call *call, const struct ql_conv_params *p, struct ql_conv_tiles *t)
 {
-	struct sizes s = sizes_of(j);
-	struct block *b;
-	enum ql_status status = block_of(j, w, &s, &b);
+	int64_t pitch = ql_ceil_div(j->rows, QL_CONV_PANEL) * QL_CONV_PANEL, all = ql_mul64(j->c.groups, pitch);
+	int32_t *bias = ql_scratch_array(j->ctx, all, sizeof(*bias));
+	float *factor = ql_scratch_array(j->ctx, all, sizeof(*factor));
+	const double *scale;
+	enum ql_status status = bias && factor ? read_scales(j, call->in[1], &scale) : QL_ERR_MEMORY;
 
-	if (status)
+	*t = (struct ql_conv_tiles){.bias = bias, .factor = factor};
+	if (status || !fill(j, p, scale, pitch, bias, factor))
 		return status;
-	if (!is_filled(j, w, p, b))
-		fill(j, w, p, &s, b);
-	*t = (struct ql_conv_tiles){
-		.panels = s.panels, .panel = s.panel, .w = b->fine ? b->w : NULL, .bias = b->bias, .factor = b->factor};
-	return QL_OK;
+	status = find_weights(j, call, t);
+	for (int64_t g = 0; g < j->c.groups && !status; g++)
+		subtract[j->variant](j->rows, (uint32_t)p->x_zero, t->sum + g * j->rows, bias + g * pitch);
+	return status;
 }

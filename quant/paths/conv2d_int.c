@@ -45,16 +45,8 @@ static bool match(struct ql_call *call, const char **reason)
 
 /* ---- operands ---- */
 
-/* Gives contiguous codes of one byte each; t itself if its codes are. */
-static enum ql_status bytes_of(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out)
-{
-	if (ql_dtypes[t->dtype].bits == 8 && !ql_is_closed(t))
-		return ql_tensor_contiguous(ctx, t, out);
-	return ql_tensor_cast(ctx, t, ql_dtype_whole(t->dtype), out);
-}
-
 /* Sets j->w to the codes of the weight in bytes. Packed and closed codes are unpacked, and cached with the storage
- * from the second call on. The caller releases *keep. */
+ * from the second call on, unless the storage has the panels of tiles. The caller releases *keep. */
 static enum ql_status weight_codes(
 	struct ql_ctx *ctx, struct ql_tensor *w, struct ql_conv_int *j, struct ql_tensor **keep)
 {
@@ -68,13 +60,13 @@ static enum ql_status weight_codes(
 	enum ql_status status;
 
 	j->w = (struct ql_matrix_int){.dtype = ql_dtype_whole(w->dtype), .row = j->k, .column = 1};
-	if ((ql_dtype_is_packed(w->dtype) || ql_is_closed(w)) && ql_tensor_is_contiguous(w))
+	if ((ql_dtype_is_packed(w->dtype) || (ql_is_closed(w) && !ql_conv_is_stored(w))) && ql_tensor_is_contiguous(w))
 		place = ql_storage_derived(ctx, w->storage, &key);
 	if (place && place->data) {
 		j->w.data = place->data;
 		return QL_OK;
 	}
-	status = bytes_of(ctx, w, keep);
+	status = ql_conv_int_codes(ctx, w, keep);
 	if (status)
 		return status;
 	j->w.data = ql_tensor_data(*keep);
@@ -244,7 +236,7 @@ static enum ql_status run_tiles(struct ql_conv_int *j, struct ql_call *call, con
 	if (!status) {
 		p.out_scale = (float)ql_tensor_at_f64(q->scale, 0);
 		p.r = ql_rounding_of_params(q);
-		status = ql_conv_tiles_prepare(j, w, &p, &t);
+		status = ql_conv_tiles_prepare(j, call, &p, &t);
 	}
 	if (!status && t.w) {
 		*done = true;
@@ -298,7 +290,7 @@ static enum ql_status read_x(struct ql_ctx *ctx, struct ql_tensor *x, struct ql_
 		*codes = ql_tensor_keep(x);
 		return QL_OK;
 	}
-	return bytes_of(ctx, x, codes);
+	return ql_conv_int_codes(ctx, x, codes);
 }
 
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
@@ -320,10 +312,10 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 		j.pixels = j.c.window.out[0] * j.c.window.out[1];
 		j.dtype = codes->dtype;
 		j.zero = (int32_t)zero_of(x, 0);
-		status = weight_codes(ctx, w, &j, &weight);
-	}
-	if (!status)
 		status = run_tiles(&j, call, v ? v->spec : NULL, codes, w, &done);
+	}
+	if (!status && !done)
+		status = weight_codes(ctx, w, &j, &weight);
 	if (!status && !done)
 		status = ql_closed_open(ctx, codes->storage);
 	if (!status && !done) {
