@@ -92,18 +92,21 @@ static void check_i8(
 		a[i] = code_8(fa, 0, 255);
 	for (int64_t i = 0; i < k4 * 4 * k->nr; i++)
 		b[i] = (int8_t)code_8(fb, 128, 127);
-	k->tile(rows, columns, k4, a, lda, b, c);
-	for (int i = 0; i < rows; i++)
-		for (int j = 0; j < columns; j++) {
-			int64_t sum = 0;
+	for (int sign = 0; sign <= (k->tile_s8 ? 128 : 0); sign += 128) {
+		(sign ? k->tile_s8 : k->tile)(rows, columns, k4, a, lda, b, c);
+		for (int i = 0; i < rows; i++)
+			for (int j = 0; j < columns; j++) {
+				int64_t sum = 0;
 
-			for (int64_t l = 0; l < 4 * k4; l++)
-				sum += (int64_t)a[i * lda + l] * b[(l / 4 * k->nr + j) * 4 + l % 4];
-			good &= (uint32_t)c[i * k->nr + j] == (uint32_t)sum;
-		}
-	CHECK(good, "%s: rows %d, columns %d, k %lld, fill %d x %d", k->name, rows, columns, (long long)(4 * k4), fa,
-		fb);
-	CHECK(guarded(c, used, used + 64), "%s: wrote behind its tile", k->name);
+				for (int64_t l = 0; l < 4 * k4; l++)
+					sum += (int64_t)((a[i * lda + l] ^ sign) - sign) *
+					       b[(l / 4 * k->nr + j) * 4 + l % 4];
+				good &= (uint32_t)c[i * k->nr + j] == (uint32_t)sum;
+			}
+		CHECK(good, "%s: rows %d, columns %d, k %lld, fill %d x %d%s", k->name, rows, columns,
+			(long long)(4 * k4), fa, fb, sign ? ", signed" : "");
+		CHECK(guarded(c, used, used + 64), "%s: wrote behind its tile", k->name);
+	}
 	if (k->scaled && columns == k->nr)
 		check_scaled(k, rows % k->mr, k4, gap, b, (k4 + (int)fa) % 2);
 	free(a);

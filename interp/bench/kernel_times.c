@@ -45,6 +45,11 @@ static double call_gemm_i8(const void *kernel, int which, const struct memory *m
 		k->tile(k->mr, k->nr, K / 4, m->a, K, m->b, m->c);
 		return 2.0 * k->mr * k->nr * K;
 	}
+	if (which == 2) {
+		if (k->tile_s8)
+			k->tile_s8(k->mr, k->nr, K / 4, m->a, K, m->b, m->c);
+		return k->tile_s8 ? 2.0 * k->mr * k->nr * K : 0;
+	}
 	k->dots(k->dot_rows, K, m->a, K, m->b, K, m->c, QL_DOTS_LINES);
 	return 2.0 * k->dot_rows * QL_DOTS_LINES * K;
 }
@@ -190,7 +195,7 @@ struct family {
 };
 
 static const struct family families[] = {{"gemm_f32", call_gemm_f32, {"tile"}},
-	{"gemm_i8", call_gemm_i8, {"tile", "dots"}}, {"conv_i8", call_conv_i8, {"codes"}},
+	{"gemm_i8", call_gemm_i8, {"tile", "dots", "tile_s8"}}, {"conv_i8", call_conv_i8, {"codes"}},
 	{"gemm_coded", call_gemm_coded, {"floats", "row", "dots"}}, {"pack_i8", call_pack_i8, {"rows", "copy"}},
 	{"gemm_i16", call_gemm_i16, {"tile"}}, {"gemm_b1", call_gemm_b1, {"tile"}},
 	{"taps_i16", call_taps_i16, {"sums"}}, {"quantize", call_quantize, {"to_8", "to_16", "ranges", "to_signs"}},

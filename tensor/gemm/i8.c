@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * 8-bit integer product. The tiles multiply u8 by s8 codes, so codes of the other signedness are shifted by 128
- * together with their zero points (a' = a + 128, b' = b - 128: the top bit flips). With S = sum a' b':
+ * together with their zero points (a' = a + 128, b' = b - 128: the top bit flips), but for signed codes of A where the kernel has a
+ * tile for them, which then need no correction if their zero point is 0. With S = sum a' b':
  *
  *   sum (a' - za') (b' - zb') = S - za' sum b' - zb' (sum a' - k za')
  *
@@ -38,6 +39,7 @@ struct job {
 	const struct ql_pack_i8 *pack;
 	struct ql_gemm_split split;
 	struct ql_gemm_operand a, b;
+	uint8_t sign; /* 128 if A's codes are signed for the tile, else 0 */
 	int64_t m, n, k, k4, lda, panels;
 	const uint8_t *rows;   /* (m, lda): A, in place or copied as a whole; NULL: each block is copied by its task */
 	uint8_t *copied;       /* the same when it is copied */
@@ -60,7 +62,7 @@ struct job {
 static void sum_rows(const struct job *j, int64_t i, int64_t rows, const uint8_t *a)
 {
 	for (int64_t r = 0; r < rows && j->rest; r++)
-		j->rest[i + r] = ql_gemm_row_rest(a + r * j->lda, j->k, ql_gemm_zero_of(&j->a, i + r));
+		j->rest[i + r] = ql_gemm_row_rest(a + r * j->lda, j->k, ql_gemm_zero_of(&j->a, i + r), j->sign);
 }
 
 static void copy_body(void *arg, int64_t begin, int64_t end)
@@ -117,6 +119,7 @@ static int panel_columns(const struct job *j, int64_t panel)
 static void wide_sums(
 	const struct job *j, const uint8_t *a, int64_t lda, int rows, int columns, const int8_t *b, int64_t *sums)
 {
+	ql_gemm_i8_tile_fn *tile = a == j->ones ? j->kernel->tile : j->finish.tile;
 	int nr = j->kernel->nr;
 	int32_t part[QL_GEMM_TILE];
 
@@ -124,7 +127,7 @@ static void wide_sums(
 	for (int64_t at = 0; at < j->k4; at += CHUNK) {
 		const uint8_t *from = a == j->ones ? a : a + 4 * at;
 
-		j->kernel->tile(rows, columns, ql_min64(CHUNK, j->k4 - at), from, lda, b + at * 4 * nr, part);
+		tile(rows, columns, ql_min64(CHUNK, j->k4 - at), from, lda, b + at * 4 * nr, part);
 		for (int i = 0; i < rows; i++)
 			for (int c = 0; c < columns; c++)
 				sums[i * nr + c] += part[i * nr + c];
@@ -388,18 +391,27 @@ enum ql_status ql_gemm_i8_to(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k
 		.k = k,
 		.k4 = ql_ceil_div(k, 4),
 		.threads = ctx->threads};
+	bool reads = ql_gemm_i8_reads_b(m, k, b), strips = ql_gemm_i8_strips_fit(m, n, b);
 	enum ql_status status;
 
 	if (m == 0 || n == 0)
 		return QL_OK;
-	j.finish = (struct ql_gemm_i8_finish){
-		.kernel = j.kernel, .a = &j.a, .b = &j.b, .out = out, .variant = ctx->kernels->simd->variant};
-	status = ql_gemm_operand_init(ctx, &j.a, a, m, true);
+	j.finish = (struct ql_gemm_i8_finish){.kernel = j.kernel,
+		.tile = j.kernel->tile,
+		.a = &j.a,
+		.b = &j.b,
+		.out = out,
+		.variant = ctx->kernels->simd->variant};
+	if (a->dtype == QL_int8 && j.kernel->tile_s8 && !reads && !strips) {
+		j.sign = 128;
+		j.finish.tile = j.kernel->tile_s8;
+	}
+	status = ql_gemm_operand_init(ctx, &j.a, a, m, !j.sign);
 	if (!status)
 		status = ql_gemm_operand_init(ctx, &j.b, b, n, false);
-	if (!status && ql_gemm_i8_reads_b(m, k, b) && ql_gemm_is_narrow(&j.a, &j.b, k))
+	if (!status && reads && ql_gemm_is_narrow(&j.a, &j.b, k))
 		status = ql_gemm_i8_dots(ctx, m, n, k, &j.a, &j.b, out);
-	else if (!status && ql_gemm_i8_strips_fit(m, n, b) && ql_gemm_is_narrow(&j.a, &j.b, k))
+	else if (!status && strips && ql_gemm_is_narrow(&j.a, &j.b, k))
 		status = ql_gemm_i8_strips(ctx, m, n, k, &j.a, &j.b, out);
 	else if (!status)
 		status = run(ctx, &j);

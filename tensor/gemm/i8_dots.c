@@ -66,7 +66,7 @@ static enum ql_status copy_rows(struct ql_ctx *ctx, struct job *j)
 		return QL_ERR_MEMORY;
 	ql_gemm_rows_8(j->pack, j->a->from, j->k, 0, j->m, j->a->flip, j->rows, j->lda);
 	for (int64_t i = 0; i < j->m && j->rest; i++)
-		j->rest[i] = ql_gemm_row_rest(j->rows + i * j->lda, j->k, j->a->zero ? j->a->zero[i] : 0);
+		j->rest[i] = ql_gemm_row_rest(j->rows + i * j->lda, j->k, j->a->zero ? j->a->zero[i] : 0, 0);
 	return QL_OK;
 }
 

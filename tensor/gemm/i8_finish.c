@@ -10,7 +10,6 @@
 #include "tensor/gemm/matmul.h"
 #include "tensor/gemm/plan.h"
 #include "tensor/half.h"
-#include "tensor/kernels/kernels.h"
 #include "tensor/vmath/simd.h"
 
 #define WIDE 64 /* columns of the usual tile; loops are compiled with this number, too */
@@ -187,7 +186,7 @@ static void product_tiles(const struct ql_gemm_i8_finish *f, int64_t i, int64_t 
 	for (int64_t r = 0; r < rows; r += kernel->mr) {
 		int some = (int)ql_min64(kernel->mr, rows - r);
 
-		kernel->tile(some, columns, k4, a + r * lda, lda, panel, c);
+		f->tile(some, columns, k4, a + r * lda, lda, panel, c);
 		ql_gemm_i8_finish_tile(f, i + r, some, first, columns, c, kernel->nr);
 	}
 }
@@ -200,7 +199,7 @@ void ql_gemm_i8_finish_product(const struct ql_gemm_i8_finish *f, int64_t i, int
 	int64_t most = f->rest || f->out->half ? kernel->mr : rows;
 	_Alignas(64) float tile[QL_GEMM_TILE_ROWS * WIDE];
 
-	if (!f->even || !is_float(f->out) || !kernel->scaled || columns != kernel->nr) {
+	if (!f->even || !is_float(f->out) || !kernel->scaled || f->tile != kernel->tile || columns != kernel->nr) {
 		product_tiles(f, i, rows, first, columns, k4, a, lda, panel);
 		return;
 	}

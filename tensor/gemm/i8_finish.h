@@ -6,9 +6,11 @@
 #define QUOLL_TENSOR_GEMM_I8_FINISH_H
 
 #include "tensor/gemm/i8_parts.h"
+#include "tensor/kernels/kernels.h"
 
 struct ql_gemm_i8_finish {
-	const struct ql_gemm_i8 *kernel; /* for ql_gemm_i8_finish_product */
+	const struct ql_gemm_i8 *kernel; /* for ql_gemm_i8_finish_product, as is the tile for the signs of A's codes */
+	ql_gemm_i8_tile_fn *tile;
 	const struct ql_gemm_operand *a, *b;
 	const struct ql_gemm_i8_out *out;
 	int variant;

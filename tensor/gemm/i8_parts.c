@@ -44,13 +44,13 @@ bool ql_gemm_is_narrow(const struct ql_gemm_operand *a, const struct ql_gemm_ope
 	       ql_size_mul(bound, (uint64_t)k, &bound) && bound <= INT32_MAX;
 }
 
-int64_t ql_gemm_row_rest(const uint8_t *a, int64_t k, int32_t zero)
+int64_t ql_gemm_row_rest(const uint8_t *a, int64_t k, int32_t zero, uint8_t sign)
 {
 	uint64_t sum = 0;
 
 	for (int64_t l = 0; l < k; l++)
-		sum += a[l];
-	return (int64_t)sum - k * zero;
+		sum += (uint8_t)(a[l] ^ sign);
+	return (int64_t)sum - k * ((int64_t)zero + sign);
 }
 
 QL_SIMD(void, correct,

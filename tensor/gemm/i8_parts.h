@@ -25,8 +25,8 @@ enum ql_status ql_gemm_operand_init(struct ql_ctx *ctx, struct ql_gemm_operand *
 	int64_t n, bool wants_unsigned);
 /* k * |a' - za'| * |b' - zb'| < 2^31 */
 bool ql_gemm_is_narrow(const struct ql_gemm_operand *a, const struct ql_gemm_operand *b, int64_t k);
-/* sum a' - k za' of one row, mod 2^64 */
-int64_t ql_gemm_row_rest(const uint8_t *a, int64_t k, int32_t zero);
+/* sum a' - k za' of one row, mod 2^64; sign: 128 if a' is signed, else 0 */
+int64_t ql_gemm_row_rest(const uint8_t *a, int64_t k, int32_t zero, uint8_t sign);
 /* c -= za * column_sum + rest * zb, mod 2^32; zb may be NULL, column_sum where za is 0. */
 void ql_gemm_correct(
 	int variant, int32_t *c, int64_t n, int32_t za, const int32_t *column_sum, const int32_t *zb, int64_t rest);

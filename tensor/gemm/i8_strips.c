@@ -109,7 +109,7 @@ static enum ql_status copy_rows(struct ql_ctx *ctx, struct job *j)
 		return QL_ERR_MEMORY;
 	ql_gemm_rows_8(j->pack, j->a->from, j->k, 0, j->m, j->a->flip, j->copy, j->lda);
 	for (int64_t i = 0; i < j->m && j->rest; i++)
-		j->rest[i] = ql_gemm_row_rest(j->copy + i * j->lda, j->k, ql_gemm_zero_of(j->a, i));
+		j->rest[i] = ql_gemm_row_rest(j->copy + i * j->lda, j->k, ql_gemm_zero_of(j->a, i), 0);
 	if (!j->a->zero)
 		return QL_OK;
 	memset(j->copy + j->m * j->lda, 1, (size_t)j->k);

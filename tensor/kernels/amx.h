@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The tile instructions of a kernel: intrinsics, or with QL_AMX_MODEL plain C that does what the manual says of each
- * (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2: LDTILECFG, TILELOADD, TILESTORED, TDPBUSD),
+ * (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2: LDTILECFG, TILELOADD, TILESTORED, TDPBUSD, TDPBSSD),
  * so that the kernel's own code is tested on processors without them. Tile numbers are constants.
  */
 #ifndef QUOLL_TENSOR_KERNELS_AMX_H
@@ -60,8 +60,9 @@ static inline void amx_store(int t, void *p, int64_t stride)
 		memcpy((char *)p + r * stride, amx_tile[t][r], amx_shape.bytes[t]);
 }
 
-/* c += a * b: rows of a (u8) by rows of b (s8), whose element n of row g is four bytes of k 4 g.., mod 2^32 */
-static inline void amx_dot_u8_s8(int c, int a, int b)
+/* c += a * b: rows of a by rows of b (s8), whose element n of row g is four bytes of k 4 g.., mod 2^32; sign is 128 if a is s8, 0 if it
+ * is u8 */
+static inline void amx_dot(int c, int a, int b, int sign)
 {
 	for (int m = 0; m < amx_shape.rows[c]; m++)
 		for (int g = 0; g < amx_shape.bytes[a] / 4; g++)
@@ -70,11 +71,14 @@ static inline void amx_dot_u8_s8(int c, int a, int b)
 
 				memcpy(&sum, &amx_tile[c][m][4 * n], 4);
 				for (int i = 0; i < 4; i++)
-					sum += (uint32_t)(amx_tile[a][m][4 * g + i] *
+					sum += (uint32_t)(((amx_tile[a][m][4 * g + i] ^ sign) - sign) *
 							  (int8_t)amx_tile[b][g][4 * n + i]);
 				memcpy(&amx_tile[c][m][4 * n], &sum, 4);
 			}
 }
+
+#define amx_dot_u8_s8(c, a, b) amx_dot(c, a, b, 0)
+#define amx_dot_s8_s8(c, a, b) amx_dot(c, a, b, 128)
 
 #else
 
@@ -97,6 +101,7 @@ static inline void amx_configure(const struct amx_config *c)
 #define amx_load(t, p, stride) _tile_loadd(t, p, stride)
 #define amx_store(t, p, stride) _tile_stored(t, p, stride)
 #define amx_dot_u8_s8(c, a, b) _tile_dpbusd(c, a, b)
+#define amx_dot_s8_s8(c, a, b) _tile_dpbssd(c, a, b)
 
 #endif
 #endif

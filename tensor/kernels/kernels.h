@@ -81,13 +81,17 @@ struct ql_gemm_i8_scaled {
  * panel holds nr columns of B: for each group of 4 consecutive k, nr x 4 bytes (the layout of an AMX tile too); k
  * is padded with zeros to a multiple of 4. 1 <= rows <= mr, 1 <= columns <= nr; elements of c beyond the given rows
  * and columns are undefined. */
+typedef void ql_gemm_i8_tile_fn(int rows, int columns, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *panel,
+	int32_t *c /* (mr, nr) */);
+
 struct ql_gemm_i8 {
 	const char *name;
 	int mr, nr; /* largest tile; nr is a multiple of 16, mr * nr <= QL_GEMM_TILE */
 	int rate;   /* multiplications per ns on one core, roughly: for the size of chunks only */
-	void (*tile)(int rows, int columns, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *panel,
-		int32_t *c /* (mr, nr) */);
-	/* The same for nr columns and any number of rows, of which the sums become float32 while they are in registers. NULL: it
+	ql_gemm_i8_tile_fn *tile;
+	/* The same where the bytes of a are signed. NULL: there is none, and signed codes are shifted to unsigned ones. */
+	ql_gemm_i8_tile_fn *tile_s8;
+	/* As tile, for nr columns and any number of rows, of which the sums become float32 while they are in registers. NULL: it
 	 * is not faster. */
 	void (*scaled)(int64_t rows, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *panel,
 		const struct ql_gemm_i8_scaled *to);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * 8-bit products under every level that this CPU has, with 1 to 8 threads, against plain sums: float32 and int32 results
- * that the product writes itself, with B packed before, packed by the product or read in place.
+ * that the product writes itself, with B packed before, packed by the product or read in place; and with the AMX kernel.
  */
 #include "tensor/gemm/matmul.h"
 #include "tests/tools/gemm_int.h"
@@ -149,6 +149,34 @@ static void test_level(const char *level, int threads)
 	ql_ctx_free(ctx);
 }
 
+/* Signed codes of A are not shifted: the AMX kernel on a model of its instructions. */
+extern const struct ql_gemm_i8 gemm_i8_amx_model;
+
+static void test_model(int threads)
+{
+	static const struct shape wide = {3, 5, 140000};
+	struct ql_kernels kernels;
+	struct ql_ctx *ctx;
+
+	CASE("amx on a model of its instructions, %d threads", threads);
+	CHECK(ql_kernels_force("native"), "no such level");
+	ctx = ql_ctx_new(threads);
+	kernels = *ctx->kernels;
+	kernels.gemm_i8 = &gemm_i8_amx_model;
+	ctx->kernels = &kernels;
+	test_results(ctx);
+	for (int t = 0; t < 4 * ZEROS; t++) { /* sums of 64 bits */
+		struct operand a = operand_make(t & 1, wide.m, wide.k, wide.m, ROWS, (enum zeros)(t / 4), RANDOM);
+		struct operand b =
+			operand_make(t >> 1 & 1, wide.k, wide.n, wide.n, COLUMNS, (enum zeros)(t % ZEROS), RANDOM);
+
+		check_product(ctx, ql_gemm_i8, wide, &a, &b, "gemm_i8, wide");
+		operand_free(&a);
+		operand_free(&b);
+	}
+	ql_ctx_free(ctx);
+}
+
 int main(void)
 {
 	static const char *const levels[] = {"ref", "avx2", "avxvnni", "native"};
@@ -156,5 +184,7 @@ int main(void)
 	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
 		for (int threads = 1; threads <= 8; threads = threads == 3 ? 8 : threads + 1)
 			test_level(levels[i], threads);
+	for (int threads = 1; threads <= 8; threads = threads == 3 ? 8 : threads + 1)
+		test_model(threads);
 	return check_end();
 }
