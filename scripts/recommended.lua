@@ -42,17 +42,17 @@ for _, w in ipairs(WORKLOADS) do
 	local tuned, all = hw.tune(w)
 	local recommended = hw.recommend(w)
 	local best, level, threads = exhaustive(w, all), hw.features().level, tensor.threads()
-	local function compare(asked, answer, allowed)
+	local function compare(asked, answer, at_level, on_threads, allowed)
 		local least, own
 		for i, row in ipairs(all) do
 			if row.refused == '' and allowed(row) and (not least or best[i] < best[least]) then least = i end
-			if row.spec == answer.spec and row.mode == answer.mode and row.level == (answer.level or level) and row.threads == (answer.threads or threads) then own = i end
+			if row.spec == answer.spec and row.mode == answer.mode and row.level == at_level and row.threads == on_threads then own = i end
 		end
 		local function name(row) return ('%s %s, %s, %d'):format(row.spec, row.mode, row.level, row.threads) end
 		rows[#rows + 1] = {measured.workload('tune', w), asked, name(all[own]), best[own], name(all[least]), best[least], best[own] / best[least]}
 	end
-	compare('tune', tuned, function() return true end)
-	compare('recommend', recommended, function(row) return row.level == level and row.threads == threads end)
+	compare('tune', tuned, tuned.level, tuned.threads, function() return true end)
+	compare('recommend', recommended, level, threads, function(row) return row.level == level and row.threads == threads end)
 end
 local r = report(rows)
 r:show {width = 200}
