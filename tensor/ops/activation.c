@@ -77,6 +77,52 @@ static enum ql_status approximate(struct ql_ctx *ctx, const struct ql_call *call
 	return QL_OK;
 }
 
+/* ql_gelu of n elements or fewer, blocks from the first on; gives how many. One vector's chain of operations is so long that few
+ * vectors fit into a processor's window at a time. So each block is computed in stages, whose chains are short. Where no |x| is
+ * above 12, 2^k is a normal number and the products with its two factors are one. */
+#ifdef QL_EXTRACT
+QL_INLINE int64_t gelu_blocks(int64_t n, float *restrict out, const float *restrict x)
+{
+	return 0;
+}
+#else
+enum { GELU_BLOCK = 64 };
+
+QL_INLINE int64_t gelu_blocks(int64_t n, float *restrict out, const float *restrict x)
+{
+	const int32_t twelve = 0x41400000;
+	float ts[GELU_BLOCK], rs[GELU_BLOCK], gs[GELU_BLOCK];
+	uint32_t ks[GELU_BLOCK];
+	int64_t done = 0;
+
+	for (; done + GELU_BLOCK <= n; done += GELU_BLOCK, x += GELU_BLOCK, out += GELU_BLOCK) {
+		int32_t most = 0;
+
+		for (int i = 0; i < GELU_BLOCK; i++) {
+			float a = fabsf(x[i]), d = QL_GELU_C + a, t = QL_GELU_C / d;
+			int32_t bits = (int32_t)ql_bits(a);
+
+			most = bits > most ? bits : most;
+			rs[i] = ql_gelu_exponent(a, d, t, &ks[i]);
+			ts[i] = t;
+		}
+		if (most > twelve) {
+			for (int i = 0; i < GELU_BLOCK; i++)
+				out[i] = ql_gelu(x[i]);
+			continue;
+		}
+		for (int i = 0; i < GELU_BLOCK; i++)
+			gs[i] = ql_gelu_g(ts[i]);
+		for (int i = 0; i < GELU_BLOCK; i++) {
+			float tail = ql_gelu_tail(fabsf(x[i]), ts[i], gs[i], rs[i]);
+
+			out[i] = ql_gelu_less(x[i], tail * ql_of_bits((ks[i] - 256 + 127) << 23));
+		}
+	}
+	return done;
+}
+#endif
+
 QL_SIMD(void, gelu_f32, (int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args), {
 	const float *restrict x = in[0];
 
@@ -84,7 +130,7 @@ QL_SIMD(void, gelu_f32, (int64_t n, float *restrict out, const float *const *in,
 		for (int64_t i = 0; i < n; i++)
 			out[i] = ql_gelu_tanh(x[i]);
 	else
-		for (int64_t i = 0; i < n; i++)
+		for (int64_t i = gelu_blocks(n, out, x); i < n; i++)
 			out[i] = ql_gelu(x[i]);
 })
 

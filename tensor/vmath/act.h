@@ -79,13 +79,13 @@ QL_INLINE float ql_erf(float x)
 /* x P(X <= x) for a standard normal X = max(x, 0) - a e^(-a^2 / 2) t g(t), a = |x|, t = c / (c + a), where t g(t)
  * is e^(a^2 / 2) P(X > a), fitted in 0..14.6 around the point where g is 1/4. Two terms that would lose precision
  * are computed exactly and added to the small part r of the exponent: half the square of the last bits of a, and
- * the effect of rounding c + a (the logarithm of t g(t) falls by about 0.8 t^2 a). */
-QL_INLINE float ql_gelu(float x)
+ * the effect of rounding c + a (the logarithm of t g(t) falls by about 0.8 t^2 a). In parts, for tensor/ops/activation.c. */
+#define QL_GELU_C 4.015625f
+
+/* g(t) - 1/4 */
+QL_INLINE float ql_gelu_g(float t)
 {
-	const float c = 4.015625f;
-	float a = ql_at_most(fabsf(x), 14.5f), head = ql_of_bits(ql_bits(a) & 0xfffff000), d = c + a, t = c / d;
-	float u = t - 0.663625062f, g = 0.0176230464f, r, near;
-	uint32_t biased;
+	float u = t - 0.663625062f, g = 0.0176230464f;
 
 	g = g * u + 0.0358604155f;
 	g = g * u + -0.0218757205f;
@@ -95,12 +95,38 @@ QL_INLINE float ql_gelu(float x)
 	g = g * u + 0.548828602f;
 	g = g * u + 0.613948703f;
 	g = g * u + 0.464899004f;
-	g = g * u; /* g(t) - 1/4 */
-	r = ql_exp_reduce(-0.5f * head * head, &biased);
-	near = ql_exp_near(r - (0.5f * (a - head) * (a + head) + 0.8f * (a - (d - c)) * t * t));
+	return g * u;
+}
+
+/* r, and k + 256 in *biased, as ql_exp_reduce does for -a^2 / 2; t = c / d, d = c + a */
+QL_INLINE float ql_gelu_exponent(float a, float d, float t, uint32_t *biased)
+{
+	float head = ql_of_bits(ql_bits(a) & 0xfffff000), r = ql_exp_reduce(-0.5f * head * head, biased);
+
+	return r - (0.5f * (a - head) * (a + head) + 0.8f * (a - (d - QL_GELU_C)) * t * t);
+}
+
+/* a e^r t g(t) of g = g(t) - 1/4 */
+QL_INLINE float ql_gelu_tail(float a, float t, float g, float r)
+{
+	float near = ql_exp_near(r);
+
 	t = a * t;
-	t = (0.25f * t + t * (g + near * (g + 0.25f))) * ql_power_first(biased) * ql_power_second(biased);
-	return (x < 0 ? -0.0f : x) - t; /* -0 where the result underflows, as for silu */
+	return 0.25f * t + t * (g + near * (g + 0.25f));
+}
+
+QL_INLINE float ql_gelu_less(float x, float tail)
+{
+	return (x < 0 ? -0.0f : x) - tail; /* -0 where the result underflows, as for silu */
+}
+
+QL_INLINE float ql_gelu(float x)
+{
+	float a = ql_at_most(fabsf(x), 14.5f), d = QL_GELU_C + a, t = QL_GELU_C / d;
+	uint32_t biased;
+	float r = ql_gelu_exponent(a, d, t, &biased), tail = ql_gelu_tail(a, t, ql_gelu_g(t), r);
+
+	return ql_gelu_less(x, tail * ql_power_first(biased) * ql_power_second(biased));
 }
 
 /* x sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)), the approximation by tanh. Its error grows with the exponent:

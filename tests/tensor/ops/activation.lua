@@ -29,3 +29,14 @@ for _, d in ipairs{'float32', 'float64', 'float16'} do
 	local low = tensor({-inf, dtype = d})
 	assert(low:gelu():item() == 0 and low:silu():item() == 0 and low:gelu{approximate = 'tanh'}:item() == 0 and low:softplus():item() == 0, d)
 end
+-- gelu in blocks: the bits of single elements, in blocks with and without |x| > 12
+local line = {-12, 12, -12.000001, 12.000001, -0.0, 1e-40, -inf, inf, -11.999999, 13, -14.5, -14.6}
+for i = #line + 1, 64 do line[i] = (i % 9 - 4) / 3 end
+for i = 65, 331 do line[i] = (i % 97 - 48) / (i < 256 and 5 or 3) end
+local whole, in_double = tensor(line):gelu(), tensor(line):to 'float64':gelu()
+for i, v in ipairs(line) do
+	assert(whole[i]:item() == tensor{v}:gelu()[1]:item(), v)
+	local got, right = whole[i]:item(), in_double[i]:item()
+	assert(got == right or math.abs(got - right) < 6e-7 * math.abs(right) + 1e-38, v)
+end
+assert(tensor{nan, table.unpack(line)}:gelu()[2]:item() == whole[1]:item())
