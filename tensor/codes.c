@@ -46,18 +46,25 @@ QL_INLINE uint64_t joined(uint64_t x, int bits)
 	return (x & RUNS_4(bits)) | (x >> 32 & RUNS_4(bits)) << 4 * bits;
 }
 
-QL_INLINE uint64_t parted(uint64_t x, int bits)
-{
-	x = (x & RUNS_4(bits)) | (x >> 4 * bits & RUNS_4(bits)) << 32;
-	x = (x & RUNS_2(bits)) | (x >> 2 * bits & RUNS_2(bits)) << 16;
-	return (x & RUNS_1(bits)) | (x >> bits & RUNS_1(bits)) << 8;
-}
+#define WORDS 8
+typedef uint64_t words __attribute__((vector_size(8 * WORDS)));
 
-/* Copies the sign bit of each field to the bits above it. */
-QL_INLINE uint64_t extended(uint64_t x, int bits)
-{
-	return x | (x >> (bits - 1) & 0x0101010101010101u) * (256u - (1u << bits));
-}
+/* Words and vectors of them. `extend` copies the sign bit of each field to the bits above it: 256 - 2^bits times it. */
+#define FIELDS(type, part, extend) \
+	QL_INLINE void part(type *x, int bits) \
+	{ \
+		*x = (*x & RUNS_4(bits)) | (*x >> 4 * bits & RUNS_4(bits)) << 32; \
+		*x = (*x & RUNS_2(bits)) | (*x >> 2 * bits & RUNS_2(bits)) << 16; \
+		*x = (*x & RUNS_1(bits)) | (*x >> bits & RUNS_1(bits)) << 8; \
+	} \
+	QL_INLINE void extend(type *x, int bits) \
+	{ \
+		type sign = *x >> (bits - 1) & 0x0101010101010101u; \
+\
+		*x |= (sign << 8) - (sign << bits); \
+	}
+FIELDS(uint64_t, part, extend)
+FIELDS(words, part_words, extend_words)
 
 /* Groups of eight elements, `bits` bytes each. */
 QL_INLINE void put_groups(uint8_t *restrict q, int64_t groups, const uint8_t *restrict code, int bits)
@@ -76,16 +83,37 @@ QL_INLINE void get_group(const uint8_t *q, size_t bytes, uint8_t *code, int bits
 	uint64_t x = 0;
 
 	memcpy(&x, q, bytes);
-	x = parted(x, bits);
-	x = is_signed ? extended(x, bits) : x;
+	part(&x, bits);
+	if (is_signed)
+		extend(&x, bits);
 	memcpy(code, &x, 8);
+}
+
+QL_INLINE void get_words(const uint8_t *q, uint8_t *code, int bits, bool is_signed)
+{
+	words x;
+
+#pragma GCC unroll 8
+	for (int i = 0; i < WORDS; i++) {
+		uint64_t word;
+
+		memcpy(&word, q + bits * i, 8);
+		x[i] = word;
+	}
+	part_words(&x, bits);
+	if (is_signed)
+		extend_words(&x, bits);
+	memcpy(code, &x, sizeof(x));
 }
 
 QL_INLINE void get_groups(const uint8_t *restrict q, int64_t groups, uint8_t *restrict code, int bits, bool is_signed)
 {
 	int64_t g = 0;
 
-	for (; g + 4 <= groups; g++) /* a whole word: the groups after this one have the bytes */
+	/* whole words: the groups after these have the bytes */
+	for (; g + WORDS + 3 <= groups; g += WORDS)
+		get_words(q + bits * g, code + 8 * g, bits, is_signed);
+	for (; g + 4 <= groups; g++)
 		get_group(q + bits * g, 8, code + 8 * g, bits, is_signed);
 	for (; g < groups; g++)
 		get_group(q + bits * g, (size_t)bits, code + 8 * g, bits, is_signed);
@@ -132,22 +160,34 @@ void ql_codes_put(unsigned dtype, void *restrict q, int64_t at, int64_t n, const
 	put_some(dtype, q, at + done, n - done, code + done);
 }
 
+#define CASE(b) \
+	case b: \
+		if (is_signed) \
+			get_groups(q, groups, code, b, true); \
+		else \
+			get_groups(q, groups, code, b, false); \
+		break;
+QL_SIMD(void, get_all, (int bits, bool is_signed, const uint8_t *restrict q, int64_t groups, uint8_t *restrict code), {
+	switch (bits) {
+		CASE(2)
+		CASE(3) CASE(5) CASE(6) CASE(7) default : break;
+	}
+})
+#undef CASE
+
 void ql_codes_get(unsigned dtype, const void *restrict q, int64_t at, int64_t n, int8_t *restrict code)
 {
 	const bool is_signed = ql_dtypes[dtype].kind == QL_KIND_INT;
+	const int variant = ql_kernels_cpu()->simd->variant;
 	int64_t first = head(at, n), groups = (n - first) / 8, done = first + 8 * groups;
 	const uint8_t *from = (const uint8_t *)q + (at + first) / 8 * ql_dtypes[dtype].bits;
 	uint8_t *to = (uint8_t *)code + first;
 
 	get_some(dtype, q, at, first, code);
-	switch (ql_dtypes[dtype].bits) {
-	case 2: get_groups(from, groups, to, 2, is_signed); break;
-	case 3: get_groups(from, groups, to, 3, is_signed); break;
-	case 4: get_pairs[ql_kernels_cpu()->simd->variant](from, 4 * groups, code + first, is_signed ? 8 : 0); break;
-	case 5: get_groups(from, groups, to, 5, is_signed); break;
-	case 6: get_groups(from, groups, to, 6, is_signed); break;
-	default: get_groups(from, groups, to, 7, is_signed); break;
-	}
+	if (ql_dtypes[dtype].bits == 4)
+		get_pairs[variant](from, 4 * groups, code + first, is_signed ? 8 : 0);
+	else
+		get_all[variant](ql_dtypes[dtype].bits, is_signed, from, groups, to);
 	get_some(dtype, q, at + done, n - done, code + done);
 }
 
