@@ -313,6 +313,29 @@ static void check_held(const struct ql_gemm_coded *k, struct data *d, int held, 
 	free(theirs);
 }
 
+/* Values of codes of 4 bits in order of k are those of the same codes in groups. */
+static void check_nibbles(const struct ql_gemm_coded *k, const struct data *d, int64_t n, const char *what)
+{
+	size_t used = (size_t)(n * QL_STRIP) * sizeof(float), bytes = (size_t)((n + 7) / 8 * 64);
+	float *mine = take(used + 64), *theirs = take(used + 64);
+	uint8_t *codes = take(bytes);
+	struct ql_strip s = d->s[0];
+
+	memset(codes, 0, bytes);
+	for (int64_t l = 0; l < n; l++)
+		for (int j = 0; j < QL_STRIP; j++)
+			codes[l / 8 * 64 + j * 4 + l % 8 / 2] |=
+				(uint8_t)((s.codes[l / 8 * 64 + j * 4 + l % 4] >> (l & 4) & 15) << 4 * (l % 2));
+	gemm_coded_ref.floats(&s, 0, n, theirs, QL_STRIP);
+	s.codes = codes;
+	s.held = 4;
+	k->floats(&s, 0, n, mine, QL_STRIP);
+	CHECK(!memcmp(mine, theirs, used + 64), "%s: floats of %s in order, k %d", k->name, what, (int)n);
+	free(codes);
+	free(mine);
+	free(theirs);
+}
+
 static void check_form(const struct ql_gemm_coded *k, int bits, enum kind kind, int64_t block)
 {
 	static const int64_t lengths[] = {1, 3, 4, 5, 8, 9, 15, 31, 33, 64, 100, 255, 256, 257, 264, 513, MOST_K};
@@ -336,6 +359,8 @@ static void check_form(const struct ql_gemm_coded *k, int bits, enum kind kind, 
 			check_dots(k, &d, n, 1 + rows % QL_STRIP_TILE, 1 + rows / QL_STRIP_TILE % QL_STRIP_ROWS, 0,
 				(rows / QL_STRIP_TILE + (int)i) % 2, rows < QL_STRIP_ROWS * QL_STRIP_TILE ? NULL : look,
 				what);
+		if (bits == 4 && kind <= ZEROS)
+			check_nibbles(k, &d, n, what);
 		for (int held = bits - 3; held < bits && kind < VALUES; held++)
 			for (int way = 0; way < 8 && held < 7; way++)
 				if (way < 4 || held == 6)

@@ -248,32 +248,38 @@ static int64_t unsigned_rows(
 	return PIECE;
 }
 
-/* Of 16 columns whole squares, the rest one by one. */
-static void groups_of_8(const uint8_t *rows, int64_t step, int columns, int64_t n, uint8_t *groups)
+void ql_strip_bytes_turn(const uint8_t *rows, int64_t step, int columns, int64_t n, uint8_t flip, uint8_t *groups)
 {
+	__m128i flips = _mm_set1_epi8((char)flip);
 	int64_t whole = columns == QL_STRIP ? n / 16 * 16 : 0;
 
 	memset(groups + whole * QL_STRIP, 0, (size_t)((ql_ceil_div(n, 8) * 8 - whole) * QL_STRIP));
 	for (int64_t l = 0; l < whole; l += 16)
 		for (int c = 0; c < QL_STRIP; c += 4)
-			ql_turn_4(rows + c * step + l, step, _mm_setzero_si128(), groups + l * QL_STRIP + 4 * c, GROUP);
+			ql_turn_4(rows + c * step + l, step, flips, groups + l * QL_STRIP + 4 * c, GROUP);
 	for (int c = 0; c < columns; c++)
 		for (int64_t l = whole; l < n; l++)
-			groups[l / 4 * GROUP + 4 * c + l % 4] = rows[c * step + l];
+			groups[l / 4 * GROUP + 4 * c + l % 4] = rows[c * step + l] ^ flip;
 }
 
 void ql_strip_groups(
 	unsigned dtype, const void *rows, int64_t at, int64_t pitch, int columns, int64_t n, uint8_t *groups)
 {
 	uint8_t bytes[QL_STRIP * PIECE];
-	int64_t step = unsigned_rows(dtype, rows, at, pitch, columns, n, bytes);
 	group eight[PIECE / 4];
+	int64_t step;
 
-	if (ql_strip_form_bits(dtype) == 8) {
-		groups_of_8(bytes, step, columns, n, groups);
+	if (ql_dtypes[dtype].bits == 8) {
+		ql_strip_bytes_turn(
+			(const uint8_t *)rows + at, pitch, columns, n, (uint8_t)ql_strip_least(dtype), groups);
 		return;
 	}
-	groups_of_8(bytes, step, columns, n, (uint8_t *)eight);
+	step = unsigned_rows(dtype, rows, at, pitch, columns, n, bytes);
+	if (ql_strip_form_bits(dtype) == 8) {
+		ql_strip_bytes_turn(bytes, step, columns, n, 0, groups);
+		return;
+	}
+	ql_strip_bytes_turn(bytes, step, columns, n, 0, (uint8_t *)eight);
 	for (int64_t g = 0; g < ql_ceil_div(n, 8); g++)
 		((group *)(void *)groups)[g] = eight[2 * g] | eight[2 * g + 1] << 4;
 }

@@ -26,6 +26,8 @@ int64_t ql_strip_bytes(unsigned dtype, int64_t k);
  * are missing, and k to a multiple of 8, have the unsigned code 0. */
 void ql_strip_groups(
 	unsigned dtype, const void *rows, int64_t at, int64_t pitch, int columns, int64_t n, uint8_t *groups);
+/* The same for n bytes of each row, `step` apart, each xored with flip. */
+void ql_strip_bytes_turn(const uint8_t *rows, int64_t step, int columns, int64_t n, uint8_t flip, uint8_t *groups);
 /* Packs codes of `columns` <= 16 rows, k codes each, as they are held. */
 void ql_strip_pack(unsigned dtype, const void *rows, int64_t at, int64_t pitch, int columns, int64_t k, uint8_t *strip);
 /* The way back. */

@@ -171,6 +171,21 @@ QL_SIMD(void, add_16, (float *restrict to, int64_t n, const float *restrict x), 
 			to[i * QL_STRIP + c] += x[c];
 })
 
+/* Codes from element `at` on; pairs of 4 bits stay as they are. */
+static void read_groups(
+	const struct ql_scale_codes *s, int64_t at, int rows, int64_t n, struct ql_strip *strip, uint8_t *groups)
+{
+	int bits = ql_dtypes[s->dtype].bits;
+
+	if (bits == 4 && !strip->value && at % 2 == 0 && s->pitch % 2 == 0) {
+		strip->held = 4;
+		ql_strip_bytes_turn((const uint8_t *)s->rows + at / 2, s->pitch / 2, rows, ql_ceil_div(n, 2),
+			(uint8_t)(17 * ql_strip_least(s->dtype)), groups);
+	} else {
+		ql_strip_groups(s->dtype, s->rows, at, s->pitch, rows, n, groups);
+	}
+}
+
 /* Numbers from..end-1, at most LINE of them, which are in at most MOST blocks: `from` begins one, or all are in one. */
 static void read_piece(
 	const struct ql_scale_codes *s, int variant, int64_t row, int rows, int64_t from, int64_t end, float *out)
@@ -181,7 +196,7 @@ static void read_piece(
 	int64_t block = from / s->form.block, blocks = (end - 1) / s->form.block + 1 - block;
 	struct ql_strip strip = s->form;
 
-	ql_strip_groups(s->dtype, s->rows, s->first + row * s->pitch + from, s->pitch, rows, end - from, groups);
+	read_groups(s, s->first + row * s->pitch + from, rows, end - from, &strip, groups);
 	strip.half = s->scale.kind == QL_SCALES_F16;
 	ql_strip_scales_read(&s->scale, variant, strip.half, row, rows, block, blocks, scale);
 	strip.codes = groups;

@@ -26,6 +26,8 @@ static uint8_t held_at(const struct ql_strip *s, int64_t l, int column)
 
 static uint8_t code_at(const struct ql_strip *s, int64_t l, int column)
 {
+	if (s->held == 4)
+		return s->codes[l / 8 * 64 + column * 4 + l % 8 / 2] >> l % 2 * 4 & 15;
 	if (s->held)
 		return held_at(s, l, column);
 	if (s->bits == 8)

@@ -18,7 +18,7 @@
 #define NV (QL_STRIP / LANES)
 
 /* What of a strip is a constant of a loop. */
-enum kind { INTEGERS, SHIFTED, VALUES, MINIFLOATS, SIXES, MIRRORED };
+enum kind { INTEGERS, SHIFTED, VALUES, MINIFLOATS, SIXES, MIRRORED, NIBBLES };
 
 struct scales {
 	FLOATS scale[NV], shift[NV], zero[NV];
@@ -38,7 +38,7 @@ QL_INLINE void read_scales(const enum kind kind, const struct ql_strip *s, int64
 		to->scale[v] = numbers(s, s->scale, i);
 		if (kind == SHIFTED)
 			to->shift[v] = numbers(s, s->shift, i);
-		if (kind == INTEGERS || kind == SHIFTED)
+		if (kind == INTEGERS || kind == SHIFTED || kind == NIBBLES)
 			to->zero[v] = TO_FLOATS(s->zero ? BYTES(s->zero + i) : SPREAD(s->middle));
 	}
 }
@@ -75,7 +75,8 @@ QL_INLINE FLOATS mirrored(const struct ql_strip *s, INTS group, int i)
 
 static enum kind kind_of(const struct ql_strip *s)
 {
-	return s->bits == 8 && s->mini    ? s->sign == 5 && (LANES == 16 || s->mantissa == 2) ? SIXES : MINIFLOATS
+	return s->held == 4               ? NIBBLES
+	       : s->bits == 8 && s->mini  ? s->sign == 5 && (LANES == 16 || s->mantissa == 2) ? SIXES : MINIFLOATS
 	       : LANES == 16 && s->mirror ? MIRRORED
 	       : s->value                 ? VALUES
 	       : s->shift                 ? SHIFTED
@@ -86,10 +87,10 @@ static enum kind kind_of(const struct ql_strip *s)
 QL_INLINE FLOATS value(const int bits, const enum kind kind, const struct ql_strip *s, const struct scales *scales,
 	INTS group, int i, int v)
 {
-	INTS code = SHIFT(group, bits == 8 ? 8 * i : i < 4 ? 8 * i : 8 * i - 28);
+	INTS code = SHIFT(group, kind == NIBBLES ? 4 * i : bits == 8 ? 8 * i : i < 4 ? 8 * i : 8 * i - 28);
 	FLOATS x;
 
-	if (kind == VALUES)
+	if (kind == VALUES || (kind == MIRRORED && LANES != 16))
 		x = bits == 4 ? LOOK_16(s->value, code) : LOOK_256(s->value, AND(code, SPREAD(255)));
 #if LANES == 16
 	else if (kind == MIRRORED)
@@ -279,9 +280,9 @@ QL_INLINE void codes_of(
 	const uint8_t *from = codes + (w.held ? (l - 8 * g) * 2 * w.held : l * w.bits * 2) + v * LANES * 4;
 
 	if (ahead && v == 0)
-#pragma GCC unroll 2
-		for (int line = w.held ? g : 0; line < (w.held ? w.held : 1); line += 4)
-			__builtin_prefetch(from + line * 64 + AHEAD);
+		__builtin_prefetch(from + (w.held ? g * 64 : 0) + AHEAD);
+	if (ahead && v == 0 && w.held > g + 4)
+		__builtin_prefetch(from + (g + 4) * 64 + AHEAD);
 	if (w.held) {
 		*low = of_chunk(w.held, from, g, 0);
 		*high = of_chunk(w.held, from, g, 4);
@@ -475,6 +476,7 @@ static void floats(const struct ql_strip *s, int64_t l, int64_t depth, float *ou
 		CASE(4, INTEGERS)
 		CASE(4, SHIFTED)
 		CASE(4, VALUES)
+		CASE(4, NIBBLES)
 		CASE(8, INTEGERS) CASE(8, SHIFTED) CASE(8, VALUES) CASE(8, MINIFLOATS) CASE(8, SIXES) CASE(8, MIRRORED)
 	}
 #undef CASE
