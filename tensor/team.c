@@ -7,7 +7,9 @@
  * system does not run, costs one system call and no time.
  *
  * After a region a thread watches `epoch` for SPIN_NS before it sleeps: the layers of a network usually follow within
- * that time, and waking a thread takes 20 to 200 microseconds. With more threads than processors none watches. A
+ * that time, and waking a thread takes 20 to 200 microseconds. Where a loop finds the threads asleep within SPIN_MOST_NS of
+ * the last region, as behind the steps of an LSTM, they watch that long from then on, until they once do so in vain. With more
+ * threads than processors none watches. A
  * thread that was woken wakes two more, so the caller pays for two wake-ups at most (7 microseconds each in a virtual
  * machine).
  *
@@ -33,6 +35,7 @@
 #define MOST 1024               /* threads including the owner */
 #define STACK ((size_t)1 << 20) /* of a thread */
 #define SPIN_NS 50000
+#define SPIN_MOST_NS 200000
 #define OPEN ((uint32_t)1 << 16)
 #define CHAIN 2               /* threads that one thread wakes */
 #define ROUNDS 4              /* of each measurement */
@@ -51,6 +54,7 @@ static struct {
 	_Alignas(64) _Atomic uint32_t epoch; /* regions so far; the threads sleep on it */
 	_Atomic uint32_t gate;               /* OPEN, and the number of threads inside; the caller sleeps on it */
 	_Atomic uint32_t seats;              /* threads that may be inside */
+	_Atomic int64_t spin_ns;             /* how long threads watch: SPIN_NS or SPIN_MOST_NS */
 	_Atomic int sleepers;
 	_Atomic int unwoken; /* threads that are still to be woken for this region */
 	_Atomic int cpu;     /* of the caller */
@@ -58,20 +62,20 @@ static struct {
 	_Atomic bool caller_sleeps;
 	ql_team_fn *fn;
 	void *arg;
-} region;
+} region = {.spin_ns = SPIN_NS};
 
 static struct {
 	_Atomic bool busy; /* a region is running, or the team is changing */
 	pthread_t owner;   /* the thread that uses the team; others run loops serially */
 	_Atomic bool owned;
 	bool forked;
-	int size;                           /* threads including the owner; 0: not started */
-	_Atomic int keep;                   /* threads with higher numbers end */
-	_Atomic bool watch;                 /* before sleeping */
-	int64_t asleep_ns;                  /* least work to wake threads for */
-	int64_t missed_ns;                  /* what awake threads would have saved in recent loops */
-	int64_t until_ns, shy_ns, woken_ns; /* times */
-	int sleepers;                       /* when some were woken last */
+	int size;                                     /* threads including the owner; 0: not started */
+	_Atomic int keep;                             /* threads with higher numbers end */
+	_Atomic bool watch;                           /* before sleeping */
+	int64_t asleep_ns;                            /* least work to wake threads for */
+	int64_t missed_ns;                            /* what awake threads would have saved in recent loops */
+	int64_t until_ns, shy_ns, woken_ns, ended_ns; /* times */
+	int sleepers;                                 /* when some were woken last */
 	bool pinned;
 	cpu_set_t before; /* processors that the owner may use when it is not pinned */
 	pthread_t thread[MOST];
@@ -162,8 +166,11 @@ static bool beside_caller(void)
 /* Returns the number of the next region. */
 static uint32_t next_region(uint32_t seen, bool watching)
 {
-	if (watching && !beside_caller() && watch(&region.epoch, seen, SPIN_NS))
-		return atomic_load(&region.epoch);
+	if (watching && !beside_caller()) {
+		if (watch(&region.epoch, seen, atomic_load(&region.spin_ns)))
+			return atomic_load(&region.epoch);
+		atomic_store(&region.spin_ns, SPIN_NS);
+	}
 	atomic_fetch_add(&region.sleepers, 1);
 	while (atomic_load(&region.epoch) == seen)
 		sleep_on(&region.epoch, seen);
@@ -269,8 +276,9 @@ static void run(int others, ql_team_fn *fn, void *arg)
 	announce(others, fn, arg);
 	fn(arg, 0);
 	wait_for_others();
+	team.ended_ns = now_ns();
 	if (team.woken_ns)
-		chase(now_ns());
+		chase(team.ended_ns);
 }
 
 void ql_team_run(int n, ql_team_fn *fn, void *arg)
@@ -302,6 +310,8 @@ static bool pays_to_wake(int64_t work_ns)
 	int64_t now = now_ns(), least_ns = team.size ? team.asleep_ns : START_NS;
 
 	chase(now);
+	if (now - team.ended_ns < SPIN_MOST_NS)
+		atomic_store(&region.spin_ns, SPIN_MOST_NS);
 	if (now > team.until_ns)
 		team.missed_ns = 0;
 	if (team.missed_ns + work_ns >= least_ns) {
