@@ -103,10 +103,12 @@ enum ql_status ql_steps_factor_int(
 		return QL_ERR_MEMORY;
 	memset(f->codes, 0, code_bytes);
 	status = panels_of(ctx, w, &panels);
+	if (!status)
+		status = ql_qparams_scales(ctx, scale, scales);
 	if (status)
 		return status;
 	for (int64_t j = 0; j < f->n; j++) {
-		scales[j] = (float)ql_tensor_at_f64(scale, scale->rank ? j : 0);
+		scales[j] = scales[scale->rank ? j : 0];
 		sums[j] = 128 * panels.sum[j];
 	}
 	f->panels_int = (const int8_t *)panels.data;

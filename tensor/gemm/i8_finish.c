@@ -6,6 +6,7 @@
 #include "tensor/gemm/i8_finish.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "tensor/gemm/matmul.h"
 #include "tensor/gemm/plan.h"
@@ -102,12 +103,19 @@ enum ql_status ql_gemm_i8_finish_init(struct ql_ctx *ctx, struct ql_gemm_i8_fini
 	return is_float(f->out) ? floats_init(ctx, f, n) : QL_OK;
 }
 
+QL_SIMD(void, times, (int64_t n, uint32_t za, const int32_t *restrict sum, int32_t *restrict column), {
+	for (int64_t c = 0; c < n; c++)
+		column[c] = (int32_t)(za * (uint32_t)sum[c]);
+})
+
 void ql_gemm_i8_finish_columns(const struct ql_gemm_i8_finish *f, int64_t first, int64_t n)
 {
 	uint32_t za = f->even ? (uint32_t)ql_gemm_zero_of(f->a, 0) : 0;
 
-	for (int64_t c = first; c < first + n; c++)
-		f->column[c] = za ? (int32_t)(za * (uint32_t)f->column_sum[c]) : 0;
+	if (za)
+		times[f->variant](n, za, f->column_sum + first, f->column + first);
+	else
+		memset(f->column + first, 0, ql_size_array(n, sizeof(*f->column)));
 }
 
 /* ---- a tile ---- */
