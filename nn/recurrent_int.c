@@ -30,24 +30,18 @@ bool ql_steps_int_fits(const struct ql_tensor *w, const char **reason)
 	return false;
 }
 
-/* Panels beside the codes of w: cached from the second request on, else packed here. */
-static enum ql_status panels_beside(
-	struct ql_ctx *ctx, const struct ql_tensor *w, struct ql_derived *place, struct ql_gemm_i8_panels *out)
+/* Panels for this call. */
+static enum ql_status pack(struct ql_ctx *ctx, const struct ql_tensor *w, struct ql_gemm_i8_panels *out)
 {
 	int64_t n = w->shape[0], k = w->shape[1];
 	struct ql_matrix_int b = {.data = ql_tensor_data(w), .dtype = QL_int8, .row = 1, .column = k};
-	enum ql_status status = ql_gemm_i8_keep(ctx, n, k, &b, place, out);
-	uint64_t bytes = ql_gemm_i8_panel_bytes(ctx->kernels->gemm_i8, n, k);
-	void *memory;
+	void *memory = ql_scratch_take(ctx, ql_gemm_i8_panel_bytes(ctx->kernels->gemm_i8, n, k));
 
-	if (status || out->kernel)
-		return status;
-	memory = ql_scratch_take(ctx, bytes);
 	return memory ? ql_gemm_i8_pack(ctx, n, k, &b, memory, out) : QL_ERR_MEMORY;
 }
 
 /* The panels of the transpose of w (n, k), as for linear: in the place of its codes from the second request on, where they need
- * about as many bytes; only the outermost op may move them. */
+ * about as many bytes, else packed at each call; only the outermost op may move them. */
 static enum ql_status panels_of(struct ql_ctx *ctx, const struct ql_tensor *w, struct ql_gemm_i8_panels *out)
 {
 	int64_t n = w->shape[0], k = w->shape[1];
@@ -64,7 +58,7 @@ static enum ql_status panels_of(struct ql_ctx *ctx, const struct ql_tensor *w, s
 	b.shape[1] = n;
 	b.stride[0] = 1;
 	b.stride[1] = k;
-	if (ctx->depth == 1 && place && place->asked && !place->data && ql_gemm_i8_can_store(ctx, &b))
+	if (ctx->depth == 1 && place && place->asked && ql_gemm_i8_can_store_more(ctx, &b))
 		status = ql_gemm_i8_store(ctx, &b);
 	ql_gemm_i8_stored(ctx, &b, out);
 	if (status || out->kernel)
@@ -72,7 +66,7 @@ static enum ql_status panels_of(struct ql_ctx *ctx, const struct ql_tensor *w, s
 	status = ql_closed_open(ctx, w->storage);
 	if (status)
 		return status;
-	status = panels_beside(ctx, w, place, out);
+	status = pack(ctx, w, out);
 	ql_closed_close(ctx, w->storage);
 	return status;
 }

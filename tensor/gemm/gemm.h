@@ -51,6 +51,8 @@ enum ql_status ql_gemm_i8_pack_to(struct ql_ctx *ctx, int64_t n, int64_t k, cons
 struct ql_tensor;
 /* True if they can take the place of all codes of b's storage and need about as many bytes. */
 bool ql_gemm_i8_can_store(const struct ql_ctx *ctx, const struct ql_tensor *b);
+/* The same of codes that would be packed at each call: panels may need some more bytes. */
+bool ql_gemm_i8_can_store_more(const struct ql_ctx *ctx, const struct ql_tensor *b);
 /* Puts them there. Without memory for them nothing changes. */
 enum ql_status ql_gemm_i8_store(struct ql_ctx *ctx, const struct ql_tensor *b);
 /* Whether b's storage holds panels. Those of the columns of b, which may be some of them; out->kernel is NULL if b is another

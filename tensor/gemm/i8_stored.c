@@ -4,8 +4,9 @@
  *
  * The code of row l and column j of B is byte j / nr * pitch + (l / 4 * nr + j % nr) * 4 + l % 4, with its top bit flipped if the
  * dtype is not that of the tiles; pitch = ceil(k / 4) * 4 * nr (pack.h). The tail of the last panel and of k is 0. So the bytes
- * are those of the codes where nr divides n; where the tails need more than a 16th, the codes stay. The 32-bit sums of columns follow
- * the panels: nearly every product needs them, since tiles take one operand unsigned.
+ * are those of the codes where nr divides n; where the tails need more than a 16th, or of recurrent layers, which would pack them at
+ * each call, an 11th, the codes stay. The 32-bit sums of columns follow the panels: nearly every product needs them, since tiles take
+ * one operand unsigned.
  *
  * A storage of codes (n, k), the weight of a linear layer, has columns of B of consecutive bytes; they are unpacked by 4 x 4
  * blocks of 4 bytes. One of (k, n) has rows of consecutive bytes. What is written to is dense again.
@@ -20,6 +21,7 @@
 #define HEAD 192   /* keeps what follows aligned */
 #define TAIL 16    /* sums after the last one that vectors may read */
 #define SHARE 16   /* the part of the codes' bytes that tails and sums may need */
+#define MORE 11    /* likewise, of codes that would be packed at each call */
 #define LEAST 4096 /* smaller ones stay */
 
 struct stored {
@@ -112,7 +114,7 @@ static uint64_t more_bytes(int64_t n)
 	return HEAD + ql_size_array(n + TAIL, sizeof(int32_t));
 }
 
-bool ql_gemm_i8_can_store(const struct ql_ctx *ctx, const struct ql_tensor *b)
+static bool can_store(const struct ql_ctx *ctx, const struct ql_tensor *b, int share)
 {
 	int64_t k = b->shape[0], n = b->shape[1];
 	uint64_t bytes = b->storage->bytes;
@@ -123,7 +125,17 @@ bool ql_gemm_i8_can_store(const struct ql_ctx *ctx, const struct ql_tensor *b)
 		return false;
 	/* n and k are sizes of a tensor of `bytes` elements: with tails there are at most 4 * nr times as many */
 	return bytes >= LEAST && (uint64_t)n * (uint64_t)k == bytes && n > 1 && k > 1 &&
-	       panel_bytes(n, k, ctx->kernels->gemm_i8->nr) + more_bytes(n) <= bytes + bytes / SHARE;
+	       panel_bytes(n, k, ctx->kernels->gemm_i8->nr) + more_bytes(n) <= bytes + bytes / (unsigned)share;
+}
+
+bool ql_gemm_i8_can_store(const struct ql_ctx *ctx, const struct ql_tensor *b)
+{
+	return can_store(ctx, b, SHARE);
+}
+
+bool ql_gemm_i8_can_store_more(const struct ql_ctx *ctx, const struct ql_tensor *b)
+{
+	return can_store(ctx, b, MORE);
 }
 
 enum ql_status ql_gemm_i8_store(struct ql_ctx *ctx, const struct ql_tensor *b)

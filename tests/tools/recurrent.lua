@@ -323,7 +323,7 @@ return function(kind)
 		assert(worst(y, (run(o))) == 0)
 	end)
 
-	it('keeps the packed w_hh with the weight, until it is written to', function()
+	it('keeps no second copy of a w_hh whose panels are larger than its codes', function()
 		local o = plain32(3, 2, 8, 70)
 		o.w_hh = o.w_hh:quantize 'int8/1'
 		local function fresh()
@@ -337,7 +337,7 @@ return function(kind)
 		end
 		local y, before = fresh(), now()
 		for _ = 1, 4 do assert(worst((run(o, {states = 'int8'})), y) == 0) end
-		assert(now() - before >= GATES * 70 * 70)
+		assert(now() - before < 0.1 * GATES * 70 * 70, now() - before)
 		o.w_hh[3][5] = o.w_hh[3][5]:item() > 0 and -0.1 or 0.1
 		local other = fresh()
 		assert(worst((run(o, {states = 'int8'})), other) == 0 and worst(other, y) > 0)
