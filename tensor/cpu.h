@@ -32,6 +32,8 @@ uint64_t ql_cpu_stream_above(void);
 
 /* Levels that QUOLL_KERNEL and hw.force accept, lowest first; each includes those before it. */
 #define QL_CPU_LEVELS "ref avx2 avxvnni avx512vnni amx"
+/* Word that may stand beside them: products of matrices of floats are made of bfloat16 numbers. */
+#define QL_CPU_BF16 "bf16"
 /* Families of kernels of devices (gpu/abi.h), which may stand beside a level: "ref simt". */
 #define QL_DEVICE_FAMILIES "simt dp4a mma wgmma cublas cudnn"
 /* Features of a level; -1 for an unknown name. "native" gives all features. */

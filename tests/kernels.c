@@ -408,8 +408,9 @@ static void test_gemm_b1(const void *kernel)
 
 /* ---- all ---- */
 
-/* tests/kernels_f32.c, kernels_codes.c, kernels_conv.c, kernels_coded.c */
+/* tests/kernels_f32.c, kernels_bf16.c, kernels_codes.c, kernels_conv.c, kernels_coded.c */
 #define test_gemm_f32 NULL
+#define test_gemm_bf16 NULL
 #define test_gemm_coded NULL
 #define test_conv_i8 NULL
 #define test_quantize NULL

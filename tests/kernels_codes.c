@@ -409,6 +409,7 @@ static void test_limit(const void *kernel)
 
 /* tests/kernels.c, kernels_conv.c */
 #define test_gemm_f32 NULL
+#define test_gemm_bf16 NULL
 #define test_gemm_coded NULL
 #define test_gemm_i8 NULL
 #define test_gemm_i16 NULL

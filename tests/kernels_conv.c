@@ -152,6 +152,7 @@ static void test_conv_i8(const void *kernel)
 
 /* tests/kernels.c, kernels_codes.c */
 #define test_gemm_f32 NULL
+#define test_gemm_bf16 NULL
 #define test_gemm_coded NULL
 #define test_gemm_i8 NULL
 #define test_gemm_i16 NULL

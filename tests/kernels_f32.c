@@ -284,6 +284,7 @@ static void test_gemm_f32(const void *kernel)
 #define test_conv_i8 NULL
 #define test_dequantize NULL
 #define test_gemm_b1 NULL
+#define test_gemm_bf16 NULL
 #define test_gemm_coded NULL
 #define test_gemm_i16 NULL
 #define test_gemm_i8 NULL

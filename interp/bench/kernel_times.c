@@ -37,6 +37,15 @@ static double call_gemm_f32(const void *kernel, int which, const struct memory *
 	return 2.0 * k->mr * k->nr * K;
 }
 
+static double call_gemm_bf16(const void *kernel, int which, const struct memory *m)
+{
+	const struct ql_gemm_bf16 *k = kernel;
+
+	(void)which;
+	k->tile(k->mr, k->nr, K / 2, m->a, K, m->b, m->c, k->nr, false);
+	return 2.0 * k->mr * k->nr * K;
+}
+
 static double call_gemm_i8(const void *kernel, int which, const struct memory *m)
 {
 	const struct ql_gemm_i8 *k = kernel;
@@ -197,8 +206,9 @@ struct family {
 static const struct family families[] = {{"gemm_f32", call_gemm_f32, {"tile"}},
 	{"gemm_i8", call_gemm_i8, {"tile", "dots", "tile_s8"}}, {"conv_i8", call_conv_i8, {"codes"}},
 	{"gemm_coded", call_gemm_coded, {"floats", "row", "dots"}}, {"pack_i8", call_pack_i8, {"rows", "copy"}},
-	{"gemm_i16", call_gemm_i16, {"tile"}}, {"gemm_b1", call_gemm_b1, {"tile"}},
-	{"taps_i16", call_taps_i16, {"sums"}}, {"quantize", call_quantize, {"to_8", "to_16", "ranges", "to_signs"}},
+	{"gemm_bf16", call_gemm_bf16, {"tile"}}, {"gemm_i16", call_gemm_i16, {"tile"}},
+	{"gemm_b1", call_gemm_b1, {"tile"}}, {"taps_i16", call_taps_i16, {"sums"}},
+	{"quantize", call_quantize, {"to_8", "to_16", "ranges", "to_signs"}},
 	{"dequantize", call_dequantize, {"from_i8", "from_i16", "from_signs"}}, {"simd", call_simd, {"add", "gelu"}},
 	{"limit", call_limit, {"floats", "integers", "read"}}, {NULL, NULL, {NULL}}};
 

@@ -159,6 +159,9 @@ static const struct ql_doc families[] = {
 			"is rounded and added to the sum before, as in a plain loop: the same bits on every processor and in exported C. "
 			"Quantized models of the modes static and dynamic run with it, and g:run{ordered=true}; it takes 1.2 to 1.3 times "
 			"as long."},
+	{.name = "gemm_bf16",
+		.text = "Product of matrices of bfloat16 numbers with float32 sums, under hw.force 'bf16': pairs of products with the "
+			"roundings of the instruction vdpbf16ps, the odd element first; the same bits on every kernel."},
 	{.name = "gemm_coded",
 		.text = "Products with a matrix of codes, decoded in registers: of floats in float32 sums, of 8-bit codes in exact sums of "
 			"blocks that are scaled in their order; the latter are the same bits on every kernel."},

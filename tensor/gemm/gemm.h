@@ -117,6 +117,19 @@ enum ql_status ql_gemm_b1(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, c
 enum ql_status ql_gemm_f32(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row,
 	int64_t a_col, const float *b, int64_t b_row, int64_t b_col, float *c, int64_t ldc);
 
+/* A matrix of float32, float16 or bfloat16, strides in elements. */
+struct ql_matrix_float {
+	const void *data;
+	unsigned dtype;
+	int64_t row, column;
+};
+
+/* c = A * B of operands rounded to bfloat16, by the tiles of gemm_bf16; c as above. An element is a sum of sums over QL_BF16_DEPTH
+ * products, in order of k: the same bits on every kernel and number of threads. */
+enum ql_status ql_gemm_bf16(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_matrix_float *a,
+	const struct ql_matrix_float *b, float *c, int64_t ldc);
+#define QL_BF16_DEPTH 512
+
 /* B (k, n) of float32 in panels of nr columns, k rows of nr numbers each, packed once for several products. The
  * kernel is ctx->kernels->tiles. */
 struct ql_gemm_f32_panels {

@@ -7,6 +7,7 @@
 
 #include "tensor/codec.h"
 #include "tensor/gemm/coded.h"
+#include "tensor/half.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/loops/map.h"
 #include "tensor/ops.h"
@@ -96,19 +97,55 @@ static enum ql_status by_codes(
 	return status;
 }
 
-enum ql_status ql_matmul_f32(struct ql_ctx *ctx, const char *op, struct ql_tensor *a, struct ql_tensor *b, float *c)
+/* Gives t itself when the product reads its dtype, else a contiguous cast to float32. */
+static enum ql_status operand(struct ql_ctx *ctx, struct ql_tensor *t, bool halves, struct ql_tensor **out)
 {
-	struct ql_matmul p;
-	enum ql_status status = ql_matmul_plan(ctx, op, a, b, &p);
+	if (t->dtype != QL_float32 && !t->q && !(halves && ql_dtype_is_half(t->dtype)))
+		return ql_tensor_cast(ctx, t, QL_float32, out);
+	*out = ql_tensor_keep(t);
+	return QL_OK;
+}
+
+static struct ql_matrix_float matrix_of(const struct ql_tensor *t, int64_t offset, int64_t row, int64_t column)
+{
+	return (struct ql_matrix_float){
+		(const char *)t->storage->data + offset * (ql_dtypes[t->dtype].bits / 8), t->dtype, row, column};
+}
+
+static enum ql_status batches(
+	struct ql_ctx *ctx, const struct ql_matmul *p, const struct ql_tensor *a, const struct ql_tensor *b, float *c)
+{
+	enum ql_status status = QL_OK;
 	int64_t ao, bo;
 
-	if (!status && b->q)
-		return by_codes(ctx, &p, a, b, c);
-	for (int64_t i = 0; i < p.batches && !status; i++) {
-		ql_matmul_batch(&p, a, b, i, &ao, &bo);
-		status = ql_gemm_f32(ctx, p.m, p.n, p.k, (const float *)a->storage->data + ao, p.a_row, p.a_col,
-			(const float *)b->storage->data + bo, p.b_row, p.b_col, c + i * p.m * p.n, p.n);
+	for (int64_t i = 0; i < p->batches && !status; i++, c += p->m * p->n) {
+		struct ql_matrix_float x, y;
+
+		ql_matmul_batch(p, a, b, i, &ao, &bo);
+		x = matrix_of(a, ao, p->a_row, p->a_col);
+		y = matrix_of(b, bo, p->b_row, p->b_col);
+		status = ctx->kernels->bf16 ? ql_gemm_bf16(ctx, p->m, p->n, p->k, &x, &y, c, p->n)
+					    : ql_gemm_f32(ctx, p->m, p->n, p->k, x.data, x.row, x.column, y.data, y.row,
+						      y.column, c, p->n);
 	}
+	return status;
+}
+
+enum ql_status ql_matmul_float(struct ql_ctx *ctx, const char *op, struct ql_tensor *a, struct ql_tensor *b, float *c)
+{
+	struct ql_tensor *x = NULL, *y = NULL;
+	struct ql_matmul p;
+	bool halves = ctx->kernels->bf16 && !b->q;
+	enum ql_status status = operand(ctx, a, halves, &x);
+
+	if (!status)
+		status = operand(ctx, b, halves, &y);
+	if (!status)
+		status = ql_matmul_plan(ctx, op, x, y, &p);
+	if (!status)
+		status = b->q ? by_codes(ctx, &p, x, y, c) : batches(ctx, &p, x, y, c);
+	ql_tensor_release(ctx, x);
+	ql_tensor_release(ctx, y);
 	return status;
 }
 
@@ -117,17 +154,14 @@ uint32_t ql_matmul_decodes(const struct ql_call *call)
 	return call->result[0].dtype != QL_float64 && ql_gemm_coded_takes(call->in[1]) ? 2 : 0;
 }
 
-const char *ql_matmul_kernel(struct ql_ctx *ctx, const struct ql_tensor *b)
+void ql_matmul_name(struct ql_ctx *ctx, struct ql_call *call)
 {
-	return b->q ? ql_gemm_coded_name(ctx) : ql_gemm_f32_name(ctx);
-}
+	bool bf16 = ctx->kernels->bf16 && !call->in[1]->q;
 
-enum ql_status ql_as_f32(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out)
-{
-	if (t->dtype != QL_float32 && !t->q)
-		return ql_tensor_cast(ctx, t, QL_float32, out);
-	*out = ql_tensor_keep(t);
-	return QL_OK;
+	call->path = ql_dtype_name(bf16 ? QL_bfloat16 : QL_float32);
+	call->kernel = bf16             ? ctx->kernels->gemm_bf16->name
+		       : call->in[1]->q ? ql_gemm_coded_name(ctx)
+					: ql_gemm_f32_name(ctx);
 }
 
 /* ---- epilogue ---- */

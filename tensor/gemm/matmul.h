@@ -24,14 +24,13 @@ enum ql_status ql_matmul_plan(struct ql_ctx *ctx, const char *op, const struct q
 void ql_matmul_batch(const struct ql_matmul *plan, const struct ql_tensor *a, const struct ql_tensor *b, int64_t i,
 	int64_t *a_offset, int64_t *b_offset);
 
-/* The product of two float32 tensors into the contiguous c, batch by batch; b may be quantized (ql_gemm_coded_takes). */
-enum ql_status ql_matmul_f32(struct ql_ctx *ctx, const char *op, struct ql_tensor *a, struct ql_tensor *b, float *c);
+/* The product of two tensors of floats up to 32 bits into the contiguous c, batch by batch, in float32 or, with ql_kernels.bf16, of
+ * bfloat16 numbers; b may be quantized (ql_gemm_coded_takes), which is always multiplied in float32. */
+enum ql_status ql_matmul_float(struct ql_ctx *ctx, const char *op, struct ql_tensor *a, struct ql_tensor *b, float *c);
 /* struct ql_op.decodes of products: operand 1. */
 uint32_t ql_matmul_decodes(const struct ql_call *call);
-/* The kernel of such a product, for the ledger. */
-const char *ql_matmul_kernel(struct ql_ctx *ctx, const struct ql_tensor *b);
-/* Gives t itself when it is float32 or quantized, else a contiguous cast. */
-enum ql_status ql_as_f32(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out);
+/* Path and kernel of such a product, for the ledger. */
+void ql_matmul_name(struct ql_ctx *ctx, struct ql_call *call);
 
 /* What linear applies after the product: a bias per column (may be NULL) and an activation. */
 struct ql_epilogue {

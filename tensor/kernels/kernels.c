@@ -22,7 +22,7 @@ const int ql_kernel_count = sizeof(ql_kernel_entries) / sizeof(ql_kernel_entries
 
 static struct ql_kernels table, ordered;
 static char level[16], families[64]; /* of the CPU; of devices, "": all */
-static char text_of_level[sizeof(level) + sizeof(families)];
+static char text_of_level[sizeof(level) + sizeof(QL_CPU_BF16) + sizeof(families)];
 
 /* Level ref allows only the portable C of this program, so no library either. */
 static bool usable(const struct ql_kernel_entry *e, uint32_t features)
@@ -68,52 +68,62 @@ static bool is_word(const char *list, const char *word, size_t n)
 	return false;
 }
 
-/* At most one level ("native" without one) and families, each once, separated by spaces. */
-static bool read_level(const char *text, char cpu[sizeof(level)], char device[sizeof(families)])
+struct request {
+	char cpu[sizeof(level)], device[sizeof(families)];
+	bool bf16;
+};
+
+/* At most one level ("native" without one), bf16 and families, each once, separated by spaces. */
+static bool read_level(const char *text, struct request *r)
 {
 	size_t n, used = 0;
 
-	cpu[0] = device[0] = '\0';
+	*r = (struct request){.bf16 = false};
 	for (const char *at = text; *at; at += n, at += strspn(at, " ")) {
 		n = strcspn(at, " ");
-		if (!cpu[0] && n < sizeof(level) && is_word(QL_CPU_LEVELS " native", at, n))
-			snprintf(cpu, sizeof(level), "%.*s", (int)n, at);
-		else if (is_word(QL_DEVICE_FAMILIES, at, n) && !is_word(device, at, n))
+		if (!r->cpu[0] && n < sizeof(level) && is_word(QL_CPU_LEVELS " native", at, n))
+			snprintf(r->cpu, sizeof(level), "%.*s", (int)n, at);
+		else if (!r->bf16 && is_word(QL_CPU_BF16, at, n))
+			r->bf16 = true;
+		else if (is_word(QL_DEVICE_FAMILIES, at, n) && !is_word(r->device, at, n))
 			used += (size_t)snprintf(
-				device + used, sizeof(families) - used, "%s%.*s", used ? " " : "", (int)n, at);
+				r->device + used, sizeof(families) - used, "%s%.*s", used ? " " : "", (int)n, at);
 		else
 			return false;
 	}
-	if (!cpu[0] && used)
-		strcpy(cpu, "native");
-	return cpu[0] != '\0';
+	if (!r->cpu[0] && (used || r->bf16))
+		strcpy(r->cpu, "native");
+	return r->cpu[0] != '\0';
 }
 
 bool ql_kernels_known(const char *text)
 {
-	char cpu[sizeof(level)], device[sizeof(families)];
+	struct request r;
 
-	return read_level(text, cpu, device);
+	return read_level(text, &r);
 }
 
 bool ql_kernels_force(const char *name)
 {
-	char cpu[sizeof(level)], device[sizeof(families)];
+	struct request r;
 	uint32_t features;
 
-	if (!read_level(name, cpu, device))
+	if (!read_level(name, &r) || (r.bf16 && !strcmp(r.cpu, "native") && !(ql_cpu()->features & QL_CPU_AVX512BF16)))
 		return false;
-	strcpy(level, cpu);
-	strcpy(families, device);
-	snprintf(text_of_level, sizeof(text_of_level), "%s%s%s", cpu, device[0] ? " " : "", device);
-	features = ql_cpu()->features & (uint32_t)ql_cpu_level(cpu);
+	strcpy(level, r.cpu);
+	strcpy(families, r.device);
+	snprintf(text_of_level, sizeof(text_of_level), "%s%s%s%s", level, r.bf16 ? " " QL_CPU_BF16 : "",
+		families[0] ? " " : "", families);
+	features = ql_cpu()->features & (uint32_t)ql_cpu_level(level);
 #define F(family) table.family = best(#family, features);
 	QL_KERNEL_FAMILIES(F)
 #undef F
 	table.tiles = best_tiles(features, false);
+	table.bf16 = r.bf16;
 	ordered = table;
 	ordered.gemm_f32 = ordered.tiles = best_tiles(features, true);
 	ordered.ordered = true;
+	ordered.bf16 = false;
 	return true;
 }
 
@@ -123,8 +133,8 @@ const struct ql_kernels *ql_kernels_cpu(void)
 
 	if (!table.simd && !(wanted && ql_kernels_force(wanted))) {
 		if (wanted)
-			fprintf(stderr, "quoll: QUOLL_KERNEL: wanted one of %s native, got %s\n", QL_CPU_LEVELS,
-				wanted);
+			fprintf(stderr, "quoll: QUOLL_KERNEL: wanted one of %s native%s, got %s\n", QL_CPU_LEVELS,
+				ql_kernels_known(wanted) ? "; this processor has no AVX512_BF16" : "", wanted);
 		ql_kernels_force("native");
 	}
 	return &table;

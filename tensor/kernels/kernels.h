@@ -65,6 +65,17 @@ struct ql_gemm_f32 {
 	bool (*available)(void);
 };
 
+/* One micro-tile product of bfloat16 numbers: c[i][j] = or, with `add`, += a sum of `pairs` pairs of products, from 0 and with the
+ * roundings of VDPBF16PS (gemm_bf16_ref.c): the same bits for all kernels, but for those of a nan. A panel holds for each pair of
+ * consecutive k nr pairs, the even element in the low half. 1 <= rows <= mr, 1 <= columns <= nr; nothing else is read or written. */
+struct ql_gemm_bf16 {
+	const char *name;
+	int mr, nr; /* nr is a multiple of 16 and at most 64 */
+	int rate;   /* multiplications per ns on one core, roughly: for the size of chunks only */
+	void (*tile)(int rows, int columns, int64_t pairs, const uint16_t *a, int64_t lda, const uint32_t *panel,
+		float *c, int64_t ldc, bool add);
+};
+
 /* y[i][j] = max((float)(sum - column[j] - row[i]) * (row_scale[i * row_step] * column_scale[j]) + bias[j], least), each step
  * rounded, the differences mod 2^32; nan stays nan. A bias of -0, a least of -infinity and a row of NULL change nothing. */
 struct ql_gemm_i8_scaled {
@@ -312,6 +323,7 @@ extern const uint8_t ql_limit_zeros[64], ql_limit_ones[64]; /* operands whose va
 
 #define QL_KERNEL_FAMILIES(F) \
 	F(gemm_f32) \
+	F(gemm_bf16) \
 	F(gemm_coded) \
 	F(gemm_i8) F(pack_i8) F(gemm_i16) F(gemm_b1) F(taps_i16) F(conv_i8) F(quantize) F(dequantize) F(simd) F(limit)
 
@@ -320,6 +332,7 @@ struct ql_kernels {
 	QL_KERNEL_FAMILIES(F)
 #undef F
 	const struct ql_gemm_f32 *tiles; /* gemm_f32, or its best entry with tiles if that is a library */
+	bool bf16;    /* products of matrices of floats are those of gemm_bf16, of rounded operands */
 	bool ordered; /* sums of float32 products in a fixed order; of convolutions over (channels, kernel) */
 };
 
@@ -328,10 +341,10 @@ const struct ql_kernels *ql_kernels_cpu(void);
 /* The same with ordered float32 products: every float32 result is the same bits on every CPU, and in exported C. */
 const struct ql_kernels *ql_kernels_ordered(void);
 /* Restricts to a level of cpu.h ("native": all) and, by words behind it or alone, to families of devices' kernels, which devices
- * ask for (ql_kernels_families). False: no such level or family. A level that this CPU lacks selects the next
- * lower one. */
+ * ask for (ql_kernels_families). The word bf16 sets ql_kernels.bf16. False: no such level or family, or bf16 at the level native on a
+ * processor without it. A level that this CPU lacks selects the next lower one. */
 bool ql_kernels_force(const char *level);
-/* Whether it is such a text. */
+/* Whether it is such a text, on some processor. */
 bool ql_kernels_known(const char *level);
 /* The current level, for ql_kernels_force, and the families of devices' kernels in it; "": all. */
 const char *ql_kernels_level(void);

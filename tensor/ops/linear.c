@@ -63,7 +63,7 @@ static enum ql_status compute(
 	struct ql_tensor *bias = NULL;
 	struct rows_job j = {.n = w->shape[1], .y = ql_tensor_data(y)};
 	int64_t m = x->shape[0];
-	enum ql_status status = ql_matmul_f32(ctx, "linear", x, w, j.y);
+	enum ql_status status = ql_matmul_float(ctx, "linear", x, w, j.y);
 
 	if (!status)
 		status = ql_epilogue_of(ctx, call, j.n, &j.e, &bias);
@@ -107,26 +107,19 @@ static enum ql_status eval_f64(struct ql_ctx *ctx, struct ql_call *call)
 
 static enum ql_status eval_f32(struct ql_ctx *ctx, struct ql_call *call)
 {
-	struct ql_tensor *out = call->out[0], *x = NULL, *w = NULL, *x32 = NULL, *w32 = NULL, *wide = NULL;
+	struct ql_tensor *out = call->out[0], *x = NULL, *w = NULL, *wide = NULL;
 	bool half = out->dtype != QL_float32;
 	enum ql_status status = ql_linear_operands(ctx, call, &x, &w);
 
-	call->path = "float32";
-	call->kernel = ql_matmul_kernel(ctx, call->in[1]);
-	if (!status)
-		status = ql_as_f32(ctx, x, &x32);
-	if (!status)
-		status = ql_as_f32(ctx, w, &w32);
+	ql_matmul_name(ctx, call);
 	if (!status && half)
 		status = ql_tensor_new(ctx, QL_float32, out->rank, out->shape, &wide);
 	if (!status)
-		status = compute(ctx, call, x32, w32, half ? wide : out);
+		status = compute(ctx, call, x, w, half ? wide : out);
 	if (!status && half)
 		status = ql_tensor_copy(ctx, out, wide);
 	ql_tensor_release(ctx, x);
 	ql_tensor_release(ctx, w);
-	ql_tensor_release(ctx, x32);
-	ql_tensor_release(ctx, w32);
 	ql_tensor_release(ctx, wide);
 	return status;
 }

@@ -106,29 +106,35 @@ static enum ql_status f64_batches(struct ql_ctx *ctx, const struct ql_tensor *a,
 	return status;
 }
 
-static enum ql_status eval_float(struct ql_ctx *ctx, struct ql_call *call)
+static enum ql_status eval_f64(struct ql_ctx *ctx, struct ql_call *call)
 {
-	struct ql_tensor *out = call->out[0], *a = NULL, *b = NULL, *wide = NULL;
-	unsigned dtype = out->dtype == QL_float64 ? QL_float64 : QL_float32;
-	enum ql_status status = as_dtype(ctx, call->in[0], dtype, &a);
+	struct ql_tensor *a = NULL, *b = NULL;
+	enum ql_status status = as_dtype(ctx, call->in[0], QL_float64, &a);
 
+	call->path = ql_dtype_name(QL_float64);
+	call->kernel = "ref";
 	if (!status)
-		status = as_dtype(ctx, call->in[1], dtype, &b);
-	call->path = ql_dtype_name(dtype);
-	call->kernel = dtype == QL_float64 ? "ref" : ql_matmul_kernel(ctx, call->in[1]);
-	if (!status && dtype == QL_float64) {
-		status = f64_batches(ctx, a, b, ql_tensor_data(out));
-	} else if (!status && is_short(out->dtype)) { /* sums in float32, rounded once */
-		status = ql_tensor_new(ctx, QL_float32, out->rank, out->shape, &wide);
-		if (!status)
-			status = ql_matmul_f32(ctx, "matmul", a, b, ql_tensor_data(wide));
-		if (!status)
-			status = ql_tensor_copy(ctx, out, wide);
-	} else if (!status) {
-		status = ql_matmul_f32(ctx, "matmul", a, b, ql_tensor_data(out));
-	}
+		status = as_dtype(ctx, call->in[1], QL_float64, &b);
+	if (!status)
+		status = f64_batches(ctx, a, b, ql_tensor_data(call->out[0]));
 	ql_tensor_release(ctx, a);
 	ql_tensor_release(ctx, b);
+	return status;
+}
+
+/* Short floats are rounded once, from sums in float32. */
+static enum ql_status eval_float(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_tensor *out = call->out[0], *wide = NULL;
+	enum ql_status status = QL_OK;
+
+	ql_matmul_name(ctx, call);
+	if (is_short(out->dtype))
+		status = ql_tensor_new(ctx, QL_float32, out->rank, out->shape, &wide);
+	if (!status)
+		status = ql_matmul_float(ctx, "matmul", call->in[0], call->in[1], ql_tensor_data(wide ? wide : out));
+	if (!status && wide)
+		status = ql_tensor_copy(ctx, out, wide);
 	ql_tensor_release(ctx, wide);
 	return status;
 }
@@ -266,7 +272,11 @@ static enum ql_status eval_int(struct ql_ctx *ctx, struct ql_call *call)
 
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 {
-	return ql_dtype_is_integer(call->out[0]->dtype) ? eval_int(ctx, call) : eval_float(ctx, call);
+	unsigned dtype = call->out[0]->dtype;
+
+	return ql_dtype_is_integer(dtype) ? eval_int(ctx, call)
+	       : dtype == QL_float64      ? eval_f64(ctx, call)
+					  : eval_float(ctx, call);
 }
 
 /* ---- gradients ---- */

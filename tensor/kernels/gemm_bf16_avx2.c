@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+ * 4 x 16 tile with the bits of VDPBF16PS (gemm_bf16_ref.c): two fused multiply-adds for a pair, the odd elements first, with the
+ * processor set to treat what is not normal as zero. 8 of the 16 registers hold sums, 4 the elements of 16 columns, 2 those of a row.
+ * The sums are in a function of its own that is not inlined: compilers do not know that setting the mode concerns arithmetic.
+ */
+#include <immintrin.h>
+#include <string.h>
+
+#include "tensor/kernels/kernels.h"
+#include "tensor/vmath/simd.h"
+
+#define MR 4
+#define LANES 8
+#define NV 2
+#define NR (NV * LANES)
+#define ZEROS 0x8040u /* FTZ and DAZ of MXCSR */
+
+struct bf16_tile {
+	int64_t pairs;
+	const uint16_t *a;
+	int64_t lda;
+	const uint32_t *panel;
+	float *sums; /* (MR, NR) */
+};
+
+QL_INLINE __m256 low(__m256i pairs)
+{
+	return _mm256_castsi256_ps(_mm256_slli_epi32(pairs, 16));
+}
+
+/* Of a whole pair: the low bits are masked away. */
+QL_INLINE __m256 high(__m256i pairs)
+{
+	return _mm256_castsi256_ps(_mm256_and_si256(pairs, _mm256_set1_epi32(-65536)));
+}
+
+QL_INLINE __m256i spread(const uint16_t *pair)
+{
+	int32_t x;
+
+	memcpy(&x, pair, sizeof(x));
+	return _mm256_set1_epi32(x);
+}
+
+/* rows is a constant wherever this is inlined, so that the sums stay in registers */
+QL_INLINE void block(const int rows, const struct bf16_tile *t)
+{
+	const uint32_t *panel = t->panel;
+	const uint16_t *a = t->a;
+	__m256 sum[MR][NV];
+
+#pragma GCC unroll 4
+	for (int i = 0; i < rows; i++)
+		sum[i][0] = sum[i][1] = _mm256_setzero_ps();
+	for (int64_t l = 0; l < t->pairs; l++, panel += NR, a += 2) {
+		__m256i v = _mm256_loadu_si256((const __m256i *)(const void *)panel);
+		__m256i w = _mm256_loadu_si256((const __m256i *)(const void *)(panel + LANES));
+		__m256 v0 = low(v), v1 = high(v), w0 = low(w), w1 = high(w);
+
+#pragma GCC unroll 4
+		for (int i = 0; i < rows; i++) {
+			__m256i x = spread(a + i * t->lda);
+			__m256 x0 = low(x), x1 = high(x);
+
+			sum[i][0] = _mm256_fmadd_ps(x0, v0, _mm256_fmadd_ps(x1, v1, sum[i][0]));
+			sum[i][1] = _mm256_fmadd_ps(x0, w0, _mm256_fmadd_ps(x1, w1, sum[i][1]));
+		}
+	}
+#pragma GCC unroll 4
+	for (int i = 0; i < rows; i++) {
+		_mm256_storeu_ps(t->sums + i * NR, sum[i][0]);
+		_mm256_storeu_ps(t->sums + i * NR + LANES, sum[i][1]);
+	}
+}
+
+static __attribute__((noinline)) void sum(int rows, const struct bf16_tile *t)
+{
+	switch (rows) {
+	case 1: block(1, t); break;
+	case 2: block(2, t); break;
+	case 3: block(3, t); break;
+	default: block(MR, t);
+	}
+}
+
+static void tile(int rows, int columns, int64_t pairs, const uint16_t *a, int64_t lda, const uint32_t *panel, float *c,
+	int64_t ldc, bool add)
+{
+	float sums[MR * NR];
+	struct bf16_tile t = {pairs, a, lda, panel, sums};
+	unsigned mode = _mm_getcsr();
+
+	_mm_setcsr(mode | ZEROS);
+	sum(rows, &t);
+	_mm_setcsr(mode);
+	for (int i = 0; i < rows; i++)
+		for (int j = 0; j < columns; j++)
+			c[i * ldc + j] = add ? c[i * ldc + j] + sums[i * NR + j] : sums[i * NR + j];
+}
+
+extern const struct ql_gemm_bf16 gemm_bf16_avx2;
+const struct ql_gemm_bf16 gemm_bf16_avx2 = {.name = "gemm_bf16_avx2", .mr = MR, .nr = NR, .rate = 40, .tile = tile};

@@ -1,0 +1,87 @@
+-- SPDX-License-Identifier: MIT
+-- hw.force 'bf16': products of matrices of floats are made of bfloat16 numbers, only then, and the ledger says so.
+local LEVELS = {'ref bf16', 'avx2 bf16', 'avx512vnni bf16'}
+local before = hw.force()
+
+-- f under a level
+local function under(level, f)
+	hw.force(level)
+	local _ <close> = setmetatable({}, {__close = function() hw.force(before) end})
+	return f()
+end
+
+local function same(a, b) return a:dtype() == b:dtype() and a:error(b).max == 0 end
+
+it('is a word beside a level', function()
+	for _, level in ipairs(LEVELS) do
+		hw.force(level)
+		assert(hw.force() == level)
+		hw.force(level:match '^%S+')
+		assert(hw.force() == level:match '^%S+')
+	end
+	hw.force 'bf16 avx2'
+	assert(hw.force() == 'avx2 bf16')
+	hw.force 'simt bf16 ref'
+	assert(hw.force() == 'ref bf16 simt')
+	hw.force(before)
+	assert(not pcall(hw.force, 'bf16 bf16') and not pcall(hw.force, 'bf17') and hw.force() == before)
+	local good, why = pcall(hw.force, 'bf16')
+	if hw.features().bf16 then
+		assert(good and hw.force() == 'native bf16')
+		hw.force(before)
+	else
+		assert(not good and why:find('force: bf16: wanted a processor with AVX512_BF16', 1, true) and hw.force() == before)
+	end
+end)
+
+it('gives products of rounded operands, with the same bits at each level', function()
+	for _, s in ipairs {{1, 70, 40}, {3, 33, 17}, {9, 130, 600}} do
+		local m, n, k = table.unpack(s)
+		for _, dtypes in ipairs {{'float32', 'float32'}, {'bfloat16', 'bfloat16'}, {'float32', 'bfloat16'}, {'float16', 'float32'}} do
+			local x, w, b = tensor.randn(2, m, k):to(dtypes[1]), tensor.randn(n, k):to(dtypes[2]), tensor.randn(n)
+			local exact = x:to 'bfloat16':to 'float64':matmul(w:t():to 'bfloat16':to 'float64')
+			local sizes = x:to 'bfloat16':to 'float64':abs():matmul(w:t():to 'bfloat16':to 'float64':abs())
+			local first
+			for _, level in ipairs(LEVELS) do
+				local y, z, t = under(level, function()
+					local r = x:matmul(w:t())
+					assert(r:origin().path == 'bfloat16' and r:origin().kernel:find '^gemm_bf16_', r:origin().kernel)
+					return r, x:linear(w, b, {act = 'relu'}), x:matmul(w:t():contiguous())
+				end)
+				first = first or {y, z}
+				assert(same(y, first[1]) and same(z, first[2]) and same(y, t), level)
+			end
+			local unit = first[1]:dtype() == 'bfloat16' and 2 ^ -8 or 0
+			assert(((first[1]:to 'float64' - exact):abs() - sizes * ((k + 2) * 2 ^ -24 + unit)):max():item() <= 0)
+			assert(first[2]:dtype() == dtypes[1])
+		end
+	end
+end)
+
+it('is never taken unasked, nor for codes', function()
+	local x, w = tensor.randn(4, 64), tensor.randn(8, 64)
+	local float = x:linear(w)
+	assert(float:origin().path == 'float32' and float:origin().kernel:find '^gemm_f32')
+	assert(x:to 'bfloat16':matmul(w:t():to 'bfloat16'):origin().path == 'float32')
+	local forced = under('avx2 bf16', function()
+		local q = x:linear(w:quantize 'int8')
+		assert(q:origin().kernel:find '^gemm_coded', q:origin().kernel)
+		assert(x:to 'float64':linear(w:to 'float64'):origin().path == 'float64')
+		return x:linear(w)
+	end)
+	assert(not same(forced, float) and same(x:linear(w), float))
+end)
+
+it('makes gradients by the products that are in force when they are computed', function()
+	local x, w = tensor.randn(6, 20), tensor.randn(5, 20):requires_grad_()
+	local g = tensor.randn(6, 5)
+	local y = x:linear(w)
+	y:backward(g)
+	local float = w:grad()
+	w:zero_grad()
+	local forced, product = under('avx2 bf16', function()
+		x:linear(w):backward(g)
+		return w:grad(), g:t():matmul(x)
+	end)
+	assert(same(forced, product) and not same(forced, float))
+end)
