@@ -5,7 +5,7 @@
 
 #include "tensor/codes.h"
 #include "tensor/deferred.h"
-#include "tensor/half.h"
+#include "tensor/narrow.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 #include "tensor/qparams.h"
@@ -106,12 +106,15 @@ static void copy_same(const struct copy *c, int64_t to, int64_t dst_stride, int6
 /* Contiguous pieces: true if they are converted here. */
 static bool convert_fast(const struct copy *c, int64_t to, int64_t from, int64_t n)
 {
+	const char *src = (const char *)c->src + (size_t)from * (ql_dtypes[c->from].bits / 8);
+	char *dst = (char *)c->dst + (size_t)to * (ql_dtypes[c->to].bits / 8);
+
 	if (unpacks(c))
 		ql_codes_get(c->from, c->src, from, n, (int8_t *)c->dst + to);
-	else if (c->from == QL_float32 && ql_dtype_is_half(c->to))
-		ql_half_from_f32(c->variant, c->to, n, (const float *)c->src + from, (uint16_t *)c->dst + to);
-	else if (ql_dtype_is_half(c->from) && c->to == QL_float32)
-		ql_half_to_f32(c->variant, c->from, n, (const uint16_t *)c->src + from, (float *)c->dst + to);
+	else if (c->from == QL_float32)
+		return ql_narrow_from_f32(c->variant, c->to, n, (const float *)c->src + from, dst);
+	else if (c->to == QL_float32)
+		return ql_narrow_to_f32(c->variant, c->from, n, src, (float *)c->dst + to);
 	else
 		return false;
 	return true;

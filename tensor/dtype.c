@@ -7,6 +7,7 @@
 
 #include "tensor/float8.h"
 #include "tensor/half.h"
+#include "tensor/narrow.h"
 
 float ql_f16_to_f32(uint16_t h)
 {
@@ -122,36 +123,36 @@ static inline int32_t saturate_32(double x, double lo, double hi)
 
 #define T float8_e4m3
 #define C uint8_t
-#define LOAD ql_e4m3_to_f32
-#define LOAD_I64(v) saturate((double)ql_e4m3_to_f32(v), INT64_MIN, INT64_MAX)
-#define STORE_F32 ql_f32_to_e4m3
-#define STORE_F64(v) ql_f32_to_e4m3(odd_of_f64(v))
-#define STORE_I64(v) ql_f32_to_e4m3(odd_of_i64(v))
+#define LOAD f32_of_e4m3
+#define LOAD_I64(v) saturate((double)f32_of_e4m3(v), INT64_MIN, INT64_MAX)
+#define STORE_F32 e4m3_of_f32
+#define STORE_F64(v) e4m3_of_f32(odd_of_f64(v))
+#define STORE_I64(v) e4m3_of_f32(odd_of_i64(v))
 #include "tensor/dtype_row.h"
 
 #define T float8_e5m2
 #define C uint8_t
-#define LOAD ql_e5m2_to_f32
-#define LOAD_I64(v) saturate((double)ql_e5m2_to_f32(v), INT64_MIN, INT64_MAX)
-#define STORE_F32 ql_f32_to_e5m2
-#define STORE_F64(v) ql_f32_to_e5m2(odd_of_f64(v))
-#define STORE_I64(v) ql_f32_to_e5m2(odd_of_i64(v))
+#define LOAD f32_of_e5m2
+#define LOAD_I64(v) saturate((double)f32_of_e5m2(v), INT64_MIN, INT64_MAX)
+#define STORE_F32 e5m2_of_f32
+#define STORE_F64(v) e5m2_of_f32(odd_of_f64(v))
+#define STORE_I64(v) e5m2_of_f32(odd_of_i64(v))
 #include "tensor/dtype_row.h"
 
 #define T float8_e8m0
 #define C uint8_t
-#define LOAD ql_e8m0_to_f32
-#define LOAD_I64(v) saturate((double)ql_e8m0_to_f32(v), INT64_MIN, INT64_MAX)
-#define STORE_F32 ql_f32_to_e8m0
-#define STORE_F64(v) ql_f32_to_e8m0(odd_of_f64(v))
-#define STORE_I64(v) ql_f32_to_e8m0(odd_of_i64(v))
+#define LOAD f32_of_e8m0
+#define LOAD_I64(v) saturate((double)f32_of_e8m0(v), INT64_MIN, INT64_MAX)
+#define STORE_F32 e8m0_of_f32
+#define STORE_F64(v) e8m0_of_f32(odd_of_f64(v))
+#define STORE_I64(v) e8m0_of_f32(odd_of_i64(v))
 #include "tensor/dtype_row.h"
 
 #define T int8
 #define C int8_t
 #define LOAD SELF
 #define LOAD_I64 TO_I64
-#define STORE_F32(v) ((int8_t)saturate_32((double)(v), INT8_MIN, INT8_MAX))
+#define STORE_F32(v) ((int8_t)ql_narrow_16(v, INT8_MIN, INT8_MAX))
 #define STORE_F64(v) ((int8_t)saturate_32(v, INT8_MIN, INT8_MAX))
 #define STORE_I64(v) ((int8_t)(uint8_t)(v))
 #include "tensor/dtype_row.h"
@@ -160,7 +161,7 @@ static inline int32_t saturate_32(double x, double lo, double hi)
 #define C uint8_t
 #define LOAD SELF
 #define LOAD_I64 TO_I64
-#define STORE_F32(v) ((uint8_t)saturate_32((double)(v), 0, UINT8_MAX))
+#define STORE_F32(v) ((uint8_t)ql_narrow_16(v, 0, UINT8_MAX))
 #define STORE_F64(v) ((uint8_t)saturate_32(v, 0, UINT8_MAX))
 #define STORE_I64(v) ((uint8_t)(v))
 #include "tensor/dtype_row.h"
@@ -169,7 +170,7 @@ static inline int32_t saturate_32(double x, double lo, double hi)
 #define C int16_t
 #define LOAD SELF
 #define LOAD_I64 TO_I64
-#define STORE_F32(v) ((int16_t)saturate_32((double)(v), INT16_MIN, INT16_MAX))
+#define STORE_F32(v) ((int16_t)ql_narrow_16(v, INT16_MIN, INT16_MAX))
 #define STORE_F64(v) ((int16_t)saturate_32(v, INT16_MIN, INT16_MAX))
 #define STORE_I64(v) ((int16_t)(uint16_t)(v))
 #include "tensor/dtype_row.h"
@@ -178,7 +179,7 @@ static inline int32_t saturate_32(double x, double lo, double hi)
 #define C uint16_t
 #define LOAD SELF
 #define LOAD_I64 TO_I64
-#define STORE_F32(v) ((uint16_t)saturate_32((double)(v), 0, UINT16_MAX))
+#define STORE_F32(v) ((uint16_t)ql_narrow_16(v, 0, UINT16_MAX))
 #define STORE_F64(v) ((uint16_t)saturate_32(v, 0, UINT16_MAX))
 #define STORE_I64(v) ((uint16_t)(v))
 #include "tensor/dtype_row.h"
@@ -187,7 +188,7 @@ static inline int32_t saturate_32(double x, double lo, double hi)
 #define C int32_t
 #define LOAD SELF
 #define LOAD_I64 TO_I64
-#define STORE_F32(v) (saturate_32((double)(v), INT32_MIN, INT32_MAX))
+#define STORE_F32 ql_narrow_32
 #define STORE_F64(v) (saturate_32(v, INT32_MIN, INT32_MAX))
 #define STORE_I64(v) ((int32_t)(uint32_t)(v))
 #include "tensor/dtype_row.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Conversions between element types in device code, with the bits of tensor/dtype.c and tensor/float8.c: to and from
+ * Conversions between element types in device code, with the bits of tensor/dtype.c and tensor/float8.h: to and from
  * float32, float64 and int64, to nearest with ties to even, saturating; NaN becomes the integer 0.
  */
 #ifndef QUOLL_GPU_KERNELS_NUMBER_H
