@@ -128,6 +128,19 @@ local cases = {
 			return function() return x:matmul(y) end
 		end,
 	},
+	gemm_bf16 = { -- operands and results of 16 bits
+		['*'] = function(a)
+			local x, w = uniform(a.M, a.K):to 'bfloat16', uniform(a.N, a.K):to 'bfloat16'
+			hw.force(hw.features().bf16 and 'bf16' or 'avx2 bf16')
+			return function() return x:linear(w) end
+		end,
+	},
+	gemm_f16 = {
+		['*'] = function(a)
+			local x, w = uniform(a.M, a.K):to 'float16', uniform(a.N, a.K):to 'float16'
+			return function() return x:linear(w) end
+		end,
+	},
 	-- activations that arrive as codes, weights with a scale per output, bias: float32
 	gemm_i8 = {
 		['*'] = function(a)

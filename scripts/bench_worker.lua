@@ -16,12 +16,15 @@ local KEEP = 400 -- times reported at most, the fastest
 
 local cases = dofile((arg[0]:match '^(.*)bench_worker.lua$' or '') .. 'bench_cases.lua')
 
+local level = hw.force() -- a case may force another one
+
 -- The requested work, ready and warm: its function and the calls it makes.
 local function build(request)
 	local items = cases[request.case]
 	local make = items and (items[request.item] or items['*'])
 	if not make then return nil end
 	tensor.threads(request.threads)
+	hw.force(level)
 	local f, calls, reports = make(request.args or {})
 	f()
 	local stop = clock() + WARM

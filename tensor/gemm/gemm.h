@@ -129,6 +129,9 @@ struct ql_matrix_float {
 enum ql_status ql_gemm_bf16(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_matrix_float *a,
 	const struct ql_matrix_float *b, float *c, int64_t ldc);
 #define QL_BF16_DEPTH 512
+/* c = A * B of the operands' values, in float32: the bits of ql_gemm_f32, with tiles, of float32 copies, of which B has none. */
+enum ql_status ql_gemm_half(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_matrix_float *a,
+	const struct ql_matrix_float *b, float *c, int64_t ldc);
 
 /* B (k, n) of float32 in panels of nr columns, k rows of nr numbers each, packed once for several products. The
  * kernel is ctx->kernels->tiles. */

@@ -97,7 +97,7 @@ static enum ql_status by_codes(
 	return status;
 }
 
-/* Gives t itself when the product reads its dtype, else a contiguous cast to float32. */
+/* Gives t itself when it is float32, quantized or, with `halves`, of 16 bits, else a contiguous cast to float32. */
 static enum ql_status operand(struct ql_ctx *ctx, struct ql_tensor *t, bool halves, struct ql_tensor **out)
 {
 	if (t->dtype != QL_float32 && !t->q && !(halves && ql_dtype_is_half(t->dtype)))
@@ -112,6 +112,16 @@ static struct ql_matrix_float matrix_of(const struct ql_tensor *t, int64_t offse
 		(const char *)t->storage->data + offset * (ql_dtypes[t->dtype].bits / 8), t->dtype, row, column};
 }
 
+static enum ql_status one(struct ql_ctx *ctx, const struct ql_matmul *p, const struct ql_matrix_float *a,
+	const struct ql_matrix_float *b, float *c)
+{
+	if (ctx->kernels->bf16)
+		return ql_gemm_bf16(ctx, p->m, p->n, p->k, a, b, c, p->n);
+	if (a->dtype != QL_float32 || b->dtype != QL_float32)
+		return ql_gemm_half(ctx, p->m, p->n, p->k, a, b, c, p->n);
+	return ql_gemm_f32(ctx, p->m, p->n, p->k, a->data, a->row, a->column, b->data, b->row, b->column, c, p->n);
+}
+
 static enum ql_status batches(
 	struct ql_ctx *ctx, const struct ql_matmul *p, const struct ql_tensor *a, const struct ql_tensor *b, float *c)
 {
@@ -124,9 +134,7 @@ static enum ql_status batches(
 		ql_matmul_batch(p, a, b, i, &ao, &bo);
 		x = matrix_of(a, ao, p->a_row, p->a_col);
 		y = matrix_of(b, bo, p->b_row, p->b_col);
-		status = ctx->kernels->bf16 ? ql_gemm_bf16(ctx, p->m, p->n, p->k, &x, &y, c, p->n)
-					    : ql_gemm_f32(ctx, p->m, p->n, p->k, x.data, x.row, x.column, y.data, y.row,
-						      y.column, c, p->n);
+		status = one(ctx, p, &x, &y, c);
 	}
 	return status;
 }
@@ -135,7 +143,7 @@ enum ql_status ql_matmul_float(struct ql_ctx *ctx, const char *op, struct ql_ten
 {
 	struct ql_tensor *x = NULL, *y = NULL;
 	struct ql_matmul p;
-	bool halves = ctx->kernels->bf16 && !b->q;
+	bool halves = !b->q && (ctx->kernels->bf16 || ql_dtype_is_half(b->dtype));
 	enum ql_status status = operand(ctx, a, halves, &x);
 
 	if (!status)
@@ -159,9 +167,10 @@ void ql_matmul_name(struct ql_ctx *ctx, struct ql_call *call)
 	bool bf16 = ctx->kernels->bf16 && !call->in[1]->q;
 
 	call->path = ql_dtype_name(bf16 ? QL_bfloat16 : QL_float32);
-	call->kernel = bf16             ? ctx->kernels->gemm_bf16->name
-		       : call->in[1]->q ? ql_gemm_coded_name(ctx)
-					: ql_gemm_f32_name(ctx);
+	call->kernel = bf16                                   ? ctx->kernels->gemm_bf16->name
+		       : call->in[1]->q                       ? ql_gemm_coded_name(ctx)
+		       : ql_dtype_is_half(call->in[1]->dtype) ? ctx->kernels->tiles->name
+							      : ql_gemm_f32_name(ctx);
 }
 
 /* ---- epilogue ---- */

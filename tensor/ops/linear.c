@@ -194,7 +194,7 @@ const struct ql_op ql_op_linear = {
 	.doc = {.name = "linear",
 		.usage = "x:linear(w, bias, {act=, out=spec})",
 		.text = "x (…, k) times the transpose of w (n, k), plus bias (n) when given, then the activation: one pass over the "
-			"result. Quantized x and w are multiplied in integers as in matmul, a quantized w beside floats is decoded in parts; bias is added in float32 before the result "
+			"result. Quantized x and w are multiplied in integers as in matmul, a quantized w beside floats, or one of float16 or bfloat16, is decoded in parts; bias is added in float32 before the result "
 			"is rounded to the dtype of x. With a float64 operand everything is float64, by plain loops: a reference.",
 		.example =
 			"x, w = tensor{{1,2}}, tensor{{3,4},{-5,6}}\nprint(x:linear(w, tensor{1,-20}, {act='relu'}):totable()[1][1])  --> "

@@ -85,3 +85,26 @@ it('makes gradients by the products that are in force when they are computed', f
 	end)
 	assert(same(forced, product) and not same(forced, float))
 end)
+
+it('does not copy weights of 16 bits', function()
+	local x, w = tensor.randn(2, 512), tensor.randn(1024, 512)
+	local tall = tensor.randn(40, 512)
+	for _, dtype in ipairs {'float16', 'bfloat16'} do
+		local half = w:to(dtype)
+		for _, level in ipairs {before, 'avx2 bf16'} do
+			under(level, function()
+				local f = function() return x:linear(half), tall:linear(half), x:matmul(half:t()) end
+				f()
+				collectgarbage()
+				tensor.memory 'reset'
+				local now = tensor.memory().now
+				f()
+				collectgarbage()
+				assert(tensor.memory().now <= now and tensor.memory().peak - now < 600 << 10, tensor.memory().peak - now)
+			end)
+		end
+		local y, z = x:linear(half), x:linear(half:to 'float32')
+		assert(same(y, z) and y:origin().kernel:find '^gemm_f32' and y:origin().path == 'float32')
+		assert(same(x:to(dtype):linear(half), x:to(dtype):to 'float32':linear(half:to 'float32'):to(dtype)))
+	end
+end)

@@ -3,7 +3,7 @@
  * panels (panel.c), in place when they hold pairs that begin at their alignment, else LINES of them at a time from rounded copies
  * that fit the first cache. Other matrices are read by two rows at a time.
  */
-#include "tensor/gemm/bf16_pack.h"
+#include "tensor/gemm/half_pack.h"
 
 #include <string.h>
 
@@ -22,27 +22,35 @@ static bool is_bf16(unsigned dtype)
 }
 
 /* n adjacent numbers */
-static void adjacent(int variant, unsigned dtype, const void *from, int64_t n, uint16_t *to)
+typedef void adjacent_fn(int variant, unsigned dtype, const void *from, int64_t n, void *to);
+
+static void adjacent_f32(int variant, unsigned dtype, const void *from, int64_t n, void *to)
+{
+	if (dtype == QL_float32)
+		memcpy(to, from, (size_t)n * sizeof(float));
+	else
+		ql_half_to_f32(variant, dtype, n, from, to);
+}
+
+static void adjacent_bf16(int variant, unsigned dtype, const void *from, int64_t n, void *to)
 {
 	float piece[PIECE];
 
-	if (dtype == QL_float32) {
+	if (dtype == QL_float32)
 		ql_half_from_f32(variant, QL_bfloat16, n, from, to);
-		return;
-	}
-	if (is_bf16(dtype)) {
-		memcpy(to, from, (size_t)n * sizeof(*to));
-		return;
-	}
-	for (int64_t i = 0; i < n; i += PIECE) {
-		int64_t some = ql_min64(PIECE, n - i);
+	else if (is_bf16(dtype))
+		memcpy(to, from, (size_t)n * sizeof(uint16_t));
+	else
+		for (int64_t i = 0; i < n; i += PIECE) {
+			int64_t some = ql_min64(PIECE, n - i);
 
-		ql_half_to_f32(variant, dtype, some, (const uint16_t *)from + i, piece);
-		ql_half_from_f32(variant, QL_bfloat16, some, piece, to + i);
-	}
+			ql_half_to_f32(variant, dtype, some, (const uint16_t *)from + i, piece);
+			ql_half_from_f32(variant, QL_bfloat16, some, piece, (uint16_t *)to + i);
+		}
 }
 
-void ql_bf16_line(int variant, const struct ql_matrix_float *x, int64_t at, int64_t step, int64_t n, uint16_t *to)
+static void line(int variant, const struct ql_matrix_float *x, int64_t at, int64_t step, int64_t n,
+	adjacent_fn *adjacent, void *to, size_t size)
 {
 	size_t bytes = ql_dtypes[x->dtype].bits / 8;
 	const char *from = (const char *)x->data + at * (int64_t)bytes;
@@ -57,8 +65,18 @@ void ql_bf16_line(int variant, const struct ql_matrix_float *x, int64_t at, int6
 
 		for (int64_t l = 0; l < some; l++)
 			memcpy(piece + (size_t)l * bytes, from + (i + l) * step * (int64_t)bytes, bytes);
-		adjacent(variant, x->dtype, piece, some, to + i);
+		adjacent(variant, x->dtype, piece, some, (char *)to + (size_t)i * size);
 	}
+}
+
+void ql_bf16_line(int variant, const struct ql_matrix_float *x, int64_t at, int64_t step, int64_t n, uint16_t *to)
+{
+	line(variant, x, at, step, n, adjacent_bf16, to, sizeof(*to));
+}
+
+void ql_f32_line(int variant, const struct ql_matrix_float *x, int64_t at, int64_t step, int64_t n, float *to)
+{
+	line(variant, x, at, step, n, adjacent_f32, to, sizeof(*to));
 }
 
 /* ---- columns with consecutive k ---- */
@@ -127,4 +145,22 @@ void ql_bf16_panel(int variant, const struct ql_matrix_float *b, int64_t l, int6
 		by_columns(variant, b, l, depth, j, columns, nr, panel);
 	else
 		by_rows(variant, b, l, depth, j, columns, nr, panel);
+}
+
+/* ---- float32 ---- */
+
+void ql_f32_panel(int variant, const struct ql_matrix_float *b, int64_t l, int64_t depth, int64_t j, int columns,
+	int nr, float *panel)
+{
+	_Alignas(64) float lines[LINES * QL_GEMM_DEPTH];
+
+	for (int64_t i = 0; b->row != 1 && i < depth; i++)
+		ql_f32_line(variant, b, (l + i) * b->row + j * b->column, b->column, columns, panel + i * nr);
+	for (int c = 0; b->row == 1 && c < columns; c += LINES) {
+		int some = columns - c < LINES ? columns - c : LINES;
+
+		for (int i = 0; i < some; i++)
+			ql_f32_line(variant, b, l + (j + c + i) * b->column, 1, depth, lines + i * QL_GEMM_DEPTH);
+		ql_gemm_panel_f32(variant, lines, 1, QL_GEMM_DEPTH, depth, some, nr, panel + c);
+	}
 }
