@@ -35,6 +35,19 @@ const struct ql_observer_kind *ql_observer_by_name(const char *name)
 
 /* ---- rules and room ---- */
 
+static void set_codes(struct ql_rule *r, struct ql_codes codes)
+{
+	const struct ql_scheme *scheme = r->scheme;
+	struct ql_stats one = {.hi = 1, .count = 1};
+
+	r->codes = codes;
+	r->steps = 0;
+	if (!scheme->affine || scheme->rule != QL_FIT_LARGEST || codes.scaling)
+		return;
+	r->steps = nearbyint(1 / scheme->fit(&one, &codes));
+	r->middle = scheme->zero ? scheme->zero(&one, &codes, 1) : 0;
+}
+
 enum ql_status ql_rule_of(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_rule *r)
 {
 	const struct ql_scheme *scheme = spec->scheme;
@@ -45,7 +58,7 @@ enum ql_status ql_rule_of(struct ql_ctx *ctx, const struct ql_spec *spec, struct
 		.momentum = spec->momentum,
 		.bins = spec->bins,
 		.variant = ctx->kernels->simd->variant};
-	r->codes = ql_spec_codes(spec, false, 0);
+	set_codes(r, ql_spec_codes(spec, false, 0));
 	r->is_binary = spec->scheme->mean;
 	r->is_symmetric = !scheme->offset;
 	if (!scheme->table_length)
@@ -64,7 +77,7 @@ const struct ql_rule *ql_rule_at(
 	if (!spec->each_bits)
 		return all;
 	slot->rule = *all;
-	slot->rule.codes = ql_spec_codes(spec, false, s);
+	set_codes(&slot->rule, ql_spec_codes(spec, false, s));
 	return &slot->rule;
 }
 
@@ -145,7 +158,7 @@ static struct ql_view tally_view(const struct once *o, struct ql_observe_slot *s
 
 	v.rule = ql_rule_at(o->rule, o->spec, scale, s);
 	if (s->n_few)
-		ql_range_error_take_few(&v.cells, o->ruler, &s->tally, s->few, s->n_few, s->cells);
+		ql_range_error_take_few(&v.cells, o->ruler, o->rule->variant, &s->tally, s->few, s->n_few, s->cells);
 	else
 		ql_range_error_take_tally(&v.cells, o->ruler, &s->tally, s->cells);
 	if (o->kind->even) {

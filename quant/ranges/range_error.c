@@ -141,8 +141,7 @@ static int32_t rank_of(const struct ql_ruler *r, int32_t slot)
 #define FEW 64
 
 /* Sorts by counting what is smaller: for a block of 32 values faster than any sort with branches. */
-static void sort_few(int32_t *x, int n)
-{
+QL_SIMD(void, sort_few, (int32_t * x, int n), {
 	int32_t from[FEW];
 
 	memcpy(from, x, (size_t)n * sizeof(*x));
@@ -153,15 +152,15 @@ static void sort_few(int32_t *x, int n)
 			at += (from[k] < from[i]) | ((from[k] == from[i]) & (k < i));
 		x[at] = from[i];
 	}
-}
+})
 
 /* Shell sort: no function calls. */
-static void sort(int32_t *x, int n)
+static void sort(int variant, int32_t *x, int n)
 {
 	static const int gaps[] = {132, 57, 23, 10, 4, 1};
 
 	if (n <= FEW) {
-		sort_few(x, n);
+		sort_few[variant](x, n);
 		return;
 	}
 	for (size_t g = 0; g < sizeof(gaps) / sizeof(*gaps); g++)
@@ -175,8 +174,8 @@ static void sort(int32_t *x, int n)
 		}
 }
 
-void ql_range_error_take_few(
-	struct ql_range_error *c, const struct ql_ruler *r, const struct ql_tally *t, int32_t *slot, int n, void *room)
+void ql_range_error_take_few(struct ql_range_error *c, const struct ql_ruler *r, int variant, const struct ql_tally *t,
+	int32_t *slot, int n, void *room)
 {
 	int finite = 0, count;
 
@@ -184,7 +183,7 @@ void ql_range_error_take_few(
 	for (int i = 0; i < n; i++)
 		if (slot[i] < 2 * r->cells)
 			slot[finite++] = rank_of(r, slot[i]);
-	sort(slot, finite);
+	sort(variant, slot, finite);
 	for (int i = 0; i < finite; i += count) {
 		int32_t at = slot[i] < 0 ? -1 - slot[i] : slot[i];
 		double near = ql_ruler_edge(r, t->low, at), far = ql_ruler_edge(r, t->low, at + 1);
@@ -204,6 +203,18 @@ static float rule_fit(const struct ql_rule *rule, double lo, double hi, int32_t 
 	struct ql_stats stats = {.lo = lo, .hi = hi, .meanabs = (fabs(lo) + fabs(hi)) / 2, .count = 1};
 
 	return ql_fit(rule->scheme, &stats, &rule->codes, QL_SCALE_FLOAT, zero);
+}
+
+/* The same. By QL_FIT_LARGEST, away from the ends of float32, without the calls, which take longer than a short sum. */
+static float rule_scale(const struct ql_rule *rule, double lo, double hi, int32_t *zero)
+{
+	double most = fabs(lo) > fabs(hi) ? fabs(lo) : fabs(hi);
+	float s = rule->steps > 0 ? (float)(most / rule->steps) : 0;
+
+	if (!(s >= FLT_MIN && s <= FLT_MAX / 0x1p17f))
+		return rule_fit(rule, lo, hi, zero);
+	*zero = rule->middle;
+	return s;
 }
 
 void ql_rule_reach(const struct ql_rule *rule, double lo, double hi, double *from, double *to)
@@ -345,7 +356,7 @@ void ql_range_errors(const struct ql_range_error *c, const struct ql_rule *rule,
 			r[i] = r[0]; /* not read by the caller */
 			continue;
 		}
-		s[i] = (double)rule_fit(rule, lo[i], hi[i], &zero);
+		s[i] = (double)rule_scale(rule, lo[i], hi[i], &zero);
 		r[i] = (struct codes_of_range){1 / s[i], rule->codes.lo - zero, rule->codes.hi - zero, 0};
 	}
 	(n == 1 ? affine_error : affine_errors)[rule->variant](c, cells, r);

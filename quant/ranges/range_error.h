@@ -20,6 +20,8 @@ struct ql_range_error {
 struct ql_rule {
 	const struct ql_scheme *scheme;
 	struct ql_codes codes; /* with the scheme's table, if it has one */
+	double steps;          /* of max |x| in scales, for affine codes by QL_FIT_LARGEST; else 0 */
+	int32_t middle;        /* their zero point */
 	bool is_symmetric;     /* the range is always -t..t */
 	bool is_binary;        /* there is no range */
 	double p;              /* percentage of values that percentile covers */
@@ -33,8 +35,8 @@ size_t ql_range_error_bytes(const struct ql_ruler *r);
 /* Fills the cells from a histogram, omitting weights of at most `floor`. `room` has ql_range_error_bytes. */
 void ql_range_error_take(struct ql_range_error *c, const struct ql_histogram *h, double floor, void *room);
 /* The same from the cells that ql_tally_few lists; sorts them. */
-void ql_range_error_take_few(
-	struct ql_range_error *c, const struct ql_ruler *r, const struct ql_tally *t, int32_t *slot, int n, void *room);
+void ql_range_error_take_few(struct ql_range_error *c, const struct ql_ruler *r, int variant, const struct ql_tally *t,
+	int32_t *slot, int n, void *room);
 /* The same from a tally. */
 void ql_range_error_take_tally(
 	struct ql_range_error *c, const struct ql_ruler *r, const struct ql_tally *t, void *room);

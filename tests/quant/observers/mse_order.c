@@ -118,6 +118,20 @@ static void fill(float *x, int n, int kind)
 	}
 }
 
+/* Scales without calls are those of the scheme, to the ends of float32. */
+static void compare_scales(const struct ql_view *v, const struct ql_rule *rule, double lo, double hi)
+{
+	struct ql_rule called = *rule;
+
+	called.steps = 0;
+	for (double by = 1e-45; by < 1e40; by *= 31) {
+		double a = ql_range_error_of(&v->cells, rule, lo * by, hi * by);
+		double b = ql_range_error_of(&v->cells, &called, lo * by, hi * by);
+
+		CHECK(a == b || (isnan(a) && isnan(b)), "range %g..%g: error %.17g, not %.17g", lo * by, hi * by, a, b);
+	}
+}
+
 static void compare(struct ql_ctx *ctx, const char *text)
 {
 	static const int sizes[] = {2, 7, 16, 32, 33, 128, MOST};
@@ -150,6 +164,8 @@ static void compare(struct ql_ctx *ctx, const char *text)
 		ql_observer_mse.range(&v, &lo, &hi);
 		CHECK(lo == want.lo && hi == want.hi, "%d values of kind %d: %.17g..%.17g, not %.17g..%.17g", n, kind,
 			lo, hi, want.lo, want.hi);
+		if (round < 14)
+			compare_scales(&v, &rule, lo, hi);
 	}
 	ql_scratch_release(ctx, mark);
 }
