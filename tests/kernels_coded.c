@@ -237,6 +237,14 @@ static void check_dots(const struct ql_gemm_coded *k, struct data *d, int64_t n,
 	CHECK(!memcmp(mine, theirs, used + 64), "%s: dots of %s, k %d, %d strips, %d rows, fill %d", k->name, what,
 		(int)n, strips, rows, fill);
 	for (int t = 0; t < strips; t++)
+		s[t].scale = NULL;
+	if (rows == 1 && !s[0].shift) {
+		k->dots(strips, 1, s, n, &x, mine);
+		gemm_coded_ref.dots(strips, 1, s, n, &x, theirs);
+		CHECK(!memcmp(mine, theirs, used + 64), "%s: sums of %s, k %d, %d strips", k->name, what, (int)n,
+			strips);
+	}
+	for (int t = 0; t < strips; t++)
 		free(codes[t]);
 	free(a);
 	free(sum);
@@ -296,14 +304,22 @@ static void check_held(const struct ql_gemm_coded *k, struct data *d, int held, 
 	}
 	fill_rows(a, 1, lda, n, 0);
 	fill_sums(s, &x, 1, n, sum, start);
-	gemm_coded_ref.dots(strips, 1, s, n, &x, theirs);
-	for (int t = 0; t < strips; t++) {
-		s[t].codes = chunks[t];
-		s[t].held = held;
+	for (int sums = 0; sums < 2 - (s[0].shift != NULL); sums++) {
+		for (int t = 0; t < strips; t++) {
+			s[t].scale = sums ? NULL : s[t].scale;
+			s[t].codes = codes[t];
+			s[t].held = 0;
+		}
+		gemm_coded_ref.dots(strips, 1, s, n, &x, theirs);
+		for (int t = 0; t < strips; t++) {
+			s[t].codes = chunks[t];
+			s[t].held = held;
+		}
+		k->dots(strips, 1, s, n, &x, mine);
+		CHECK(!memcmp(mine, theirs, used + 64),
+			"%s: dots of %d held bits of %s, k %d, %d strips, look %d, sums %d", k->name, held, what,
+			(int)n, strips, look != NULL, sums);
 	}
-	k->dots(strips, 1, s, n, &x, mine);
-	CHECK(!memcmp(mine, theirs, used + 64), "%s: dots of %d held bits of %s, k %d, %d strips, look %d", k->name,
-		held, what, (int)n, strips, look != NULL);
 	for (int t = 0; t < strips; t++) {
 		free(codes[t]);
 		free(chunks[t]);

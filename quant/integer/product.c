@@ -336,7 +336,10 @@ const char *ql_product_path(const struct ql_product *p)
 
 const char *ql_product_kernel(const struct ql_ctx *ctx, const struct ql_product *p)
 {
-	return p->bits   ? ctx->kernels->gemm_b1->name
-	       : p->wide ? ctx->kernels->gemm_i16->name
-			 : ctx->kernels->gemm_i8->name;
+	struct ql_matrix_int b = {.strips = p->b.strips};
+
+	return p->bits                              ? ctx->kernels->gemm_b1->name
+	       : ql_gemm_i8_row_fits(p->plan.m, &b) ? ctx->kernels->gemm_coded->name
+	       : p->wide                            ? ctx->kernels->gemm_i16->name
+						    : ctx->kernels->gemm_i8->name;
 }

@@ -91,6 +91,8 @@ enum ql_status ql_gemm_i8(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, c
 	const struct ql_matrix_int *b, ql_gemm_store_fn *store, void *arg);
 /* True if, for m rows of A, ql_gemm_i8 reads the lines of B's transpose in place instead of packing B. */
 bool ql_gemm_i8_reads_b(int64_t m, int64_t k, const struct ql_matrix_int *b);
+/* True if it multiplies one row by strips with the kernel of strips, given zero points within the codes. */
+bool ql_gemm_i8_row_fits(int64_t m, const struct ql_matrix_int *b);
 /* The column sums of such a B for b->sums, cached like panels; *out is NULL when nothing is cached. */
 enum ql_status ql_gemm_i8_keep_sums(struct ql_ctx *ctx, int64_t n, int64_t k, const struct ql_matrix_int *b,
 	struct ql_derived *place, const int32_t **out);

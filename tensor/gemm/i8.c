@@ -391,7 +391,8 @@ enum ql_status ql_gemm_i8_to(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k
 		.k = k,
 		.k4 = ql_ceil_div(k, 4),
 		.threads = ctx->threads};
-	bool reads = ql_gemm_i8_reads_b(m, k, b), strips = ql_gemm_i8_strips_fit(m, n, b);
+	bool reads = ql_gemm_i8_reads_b(m, k, b), strips = ql_gemm_i8_strips_fit(m, n, b),
+	     row = ql_gemm_i8_row_fits(m, b);
 	enum ql_status status;
 
 	if (m == 0 || n == 0)
@@ -402,7 +403,7 @@ enum ql_status ql_gemm_i8_to(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k
 		.b = &j.b,
 		.out = out,
 		.variant = ctx->kernels->simd->variant};
-	if (a->dtype == QL_int8 && j.kernel->tile_s8 && !reads && !strips) {
+	if (a->dtype == QL_int8 && j.kernel->tile_s8 && !reads && !strips && !row) {
 		j.sign = 128;
 		j.finish.tile = j.kernel->tile_s8;
 	}
@@ -413,6 +414,8 @@ enum ql_status ql_gemm_i8_to(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k
 		status = ql_gemm_i8_dots(ctx, m, n, k, &j.a, &j.b, out);
 	else if (!status && strips && ql_gemm_is_narrow(&j.a, &j.b, k))
 		status = ql_gemm_i8_strips(ctx, m, n, k, &j.a, &j.b, out);
+	else if (!status && row && ql_gemm_is_narrow(&j.a, &j.b, k))
+		status = ql_gemm_i8_row(ctx, n, k, &j.a, &j.b, out);
 	else if (!status)
 		status = run(ctx, &j);
 	ql_scratch_release(ctx, mark);

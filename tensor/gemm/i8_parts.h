@@ -38,5 +38,8 @@ enum ql_status ql_gemm_i8_dots(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t
 bool ql_gemm_i8_strips_fit(int64_t m, int64_t n, const struct ql_matrix_int *b);
 enum ql_status ql_gemm_i8_strips(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_gemm_operand *a,
 	const struct ql_gemm_operand *b, const struct ql_gemm_i8_out *out);
+/* The same for ql_gemm_i8_row_fits. */
+enum ql_status ql_gemm_i8_row(struct ql_ctx *ctx, int64_t n, int64_t k, const struct ql_gemm_operand *a,
+	const struct ql_gemm_operand *b, const struct ql_gemm_i8_out *out);
 
 #endif

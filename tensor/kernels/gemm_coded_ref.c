@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Strips of codes in portable C: the meaning of the layout and of the sums.
  */
+#include <string.h>
+
 #include "tensor/base.h"
 #include "tensor/dtype.h"
 #include "tensor/kernels/kernels.h"
@@ -77,8 +79,17 @@ static int number_at(const struct ql_strip *s, int64_t l, int column)
 }
 
 /* Sums of blocks are mod 2^32, as those of vectors. */
+static float as_float(uint32_t bits)
+{
+	float x;
+
+	memcpy(&x, &bits, sizeof(x));
+	return x;
+}
+
 static float dot(const struct ql_strip *s, int64_t k, const int8_t *a, const int32_t *sums, int32_t zero_a, int column)
 {
+	uint32_t all = 0;
 	float y = 0;
 
 	for (int64_t l = 0, b = 0; l < k; b++) {
@@ -88,11 +99,14 @@ static float dot(const struct ql_strip *s, int64_t k, const int8_t *a, const int
 
 		for (; l < stop; l++)
 			sum += (uint32_t)((a[l] - zero_a) * (number_at(s, l, column) - zero));
+		all += sum;
+		if (!s->scale)
+			continue;
 		y = y + (float)(int32_t)sum * number(s, s->scale, i);
 		if (s->shift)
 			y = y + (float)sums[b] * number(s, s->shift, i);
 	}
-	return y;
+	return s->scale ? y : as_float(all);
 }
 
 static void dots(int strips, int rows, const struct ql_strip *s, int64_t k, const struct ql_strip_rows *a, float *c)

@@ -417,10 +417,16 @@ QL_INLINE void take_zeros(const int rows, const int vectors, const bool moved, b
 				t->sum[i][v] = ADD_I(t->sum[i][v], MUL_I(t->codes[v], SPREAD(a->zero[i])));
 }
 
-/* Adds block b, scaled; vectors as in the tile. */
+/* Adds block b, scaled, or, without scales, the integers; vectors as in the tile. */
 QL_INLINE void add_block(const int rows, const int vectors, const struct ql_strip *s, const struct ql_strip_rows *a,
 	int64_t b, const struct tile *t, FLOATS y[QL_STRIP_ROWS][VECTORS])
 {
+	if (rows == 1 && !s->scale) {
+#pragma GCC unroll 4
+		for (int v = 0; v < vectors; v++)
+			y[0][v] = AS_FLOATS(ADD_I(AS_INTS(y[0][v]), t->sum[0][v]));
+		return;
+	}
 #pragma GCC unroll 4
 	for (int v = 0; v < vectors; v++) {
 		FLOATS scale = numbers(s, s[v / NV].scale, b * QL_STRIP + v % NV * LANES);

@@ -251,7 +251,7 @@ struct ql_gemm_coded {
 	void (*row)(int strips, const struct ql_strip *s, int64_t k, const float *a, float *c, bool ordered);
 	/* c[i][16 t + j] = of row i and column j of strip t, the sum over the blocks, in order and from 0, of (float)(sum over k of
 	 * (a - zero) * (code - zero)) * scale, then of (float)(sum of a - zero) * shift, each step rounded; c is (rows, 16 strips). Codes
-	 * from k to the next multiple of 8 are 0; strips as above. With `look` a code stands for look[code], and none is above 15 or 63. The same bits for all kernels. `value` is not read. */
+	 * from k to the next multiple of 8 are 0. For one row without `scale` c are the sums of all blocks as int32, mod 2^32; strips as above. With `look` a code stands for look[code], and none is above 15 or 63. The same bits for all kernels. `value` is not read. */
 	void (*dots)(
 		int strips, int rows, const struct ql_strip *s, int64_t k, const struct ql_strip_rows *a, float *c);
 };

@@ -22,7 +22,8 @@ for _, spec in ipairs {'int8', 'int8/1', 'uint8/1', 'int4/1', 'uint4', 'binary',
 				local want = x:linear(fresh(w), bias)
 				for _ = 1, 4 do assert(same(x:linear(w, bias), want)) end
 				assert(same(x:matmul(w:t()), x:matmul(fresh(w):t())))
-				assert(x:linear(w, bias):origin().kernel:find '^gemm_i8')
+				local strips = m == 1 and not w:dtype():find '8' -- one row reads them by a kernel of their own
+				assert(x:linear(w, bias):origin().kernel:find(strips and '^gemm_coded' or '^gemm_i8'))
 			end
 		end
 	end)

@@ -1,0 +1,38 @@
+-- SPDX-License-Identifier: MIT
+-- One row times codes of few bits, whose strips the kernel reads as they are held from the second product on, against the first row of
+-- two, which are multiplied by panels. Every kernel level runs this file.
+tensor.seed(11)
+
+local weights = {'int2/1', 'uint2/1', 'int3/1', 'uint3/1', 'int4/1', 'uint4/1', 'int4', 'int5/1', 'uint5', 'int6', 'uint6/1', 'ternary', 'binary/1', 'binary'}
+
+for _, weight in ipairs(weights) do
+	it(weight, function()
+		for _, size in ipairs {{1, 4100}, {33, 130}, {64, 128}, {70, 511}, {16, 24}, {257, 40}, {17, 4096}} do
+			local n, k = table.unpack(size)
+			local x, w = tensor.randn(2, k), tensor.randn(n, k):quantize(weight)
+			for _, spec in ipairs {'uint8', 'int8'} do
+				local q = x:quantize(spec)
+				local one, bias = q:narrow(1, 1, 1), tensor.randn(n)
+				for _ = 1, 3 do
+					local y = one:linear(w, bias, {act='relu'})
+					assert(y:eq(q:linear(w, bias, {act='relu'}):narrow(1, 1, 1)):all():item(), ('%s %dx%d'):format(spec, n, k))
+					local codes = one:linear(w, {out='int16'}):dequantize()
+					assert(codes:sub(one:linear(w)):abs():max():item() <= codes:abs():max():item() / 32767)
+				end
+				if n * k > 8192 then
+					quant.log 'reset'
+					one:linear(w)
+					assert(quant.log().kernel:find 'coded')
+				end
+			end
+		end
+	end)
+end
+
+it('takes the largest sums', function()
+	local k = 32768
+	local q = tensor.full({2, k}, {value=-255}):quantize {dtype='uint8', scale=1, zero_point=255}
+	local w = tensor.full({20, k}, {value=-8}):quantize {dtype='int4', axis=1, scale=tensor.full({20}, {value=1})}
+	local y = q:narrow(1, 1, 1)
+	for _ = 1, 3 do assert(y:linear(w):eq(255 * 8 * k):all():item()) end
+end)
