@@ -39,9 +39,11 @@ static void rows(int64_t k4, int64_t columns, int nr, const uint8_t *b, int64_t 
 	for (int64_t g = 0; g < k4; g++) {
 		const uint8_t *from = b + 4 * g * row;
 
-		for (int64_t c = 0; c < wide; c += WIDE)
+		for (int64_t c = 0; c < wide; c += WIDE) {
+			fetch_rows(from + c, row, g, k4);
 			pack_64(from + c, row, flips, panels + c / WIDE * pitch + g * WIDE * 4);
-		pack_columns(g, wide, columns, nr, from, row, _mm512_castsi512_si128(flips), panels, pitch);
+		}
+		pack_columns(g, k4, wide, columns, nr, from, row, _mm512_castsi512_si128(flips), panels, pitch);
 	}
 }
 

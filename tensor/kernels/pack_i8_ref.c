@@ -9,7 +9,7 @@ static void rows(int64_t k4, int64_t columns, int nr, const uint8_t *b, int64_t 
 	const __m128i flips = _mm_set1_epi8((char)flip);
 
 	for (int64_t g = 0; g < k4; g++)
-		pack_columns(g, 0, columns, nr, b + 4 * g * row, row, flips, panels, pitch);
+		pack_columns(g, k4, 0, columns, nr, b + 4 * g * row, row, flips, panels, pitch);
 }
 
 static void copy(int64_t n, const uint8_t *from, uint8_t flip, uint8_t *to)
