@@ -203,13 +203,6 @@ function product.prepare_decoded(e, node, x, at)
 	return p
 end
 
--- Whether scales or minimums t have more than one level of quantization, as is_deep of tensor/gemm/strips.c.
-local function is_deep(t)
-	if not t or not t:quantized() then return false end
-	local p = t:qparams()
-	return p.minimum or p.zero_point or p.scale:quantized()
-end
-
 -- Whether codes of properties f are multiplied with the weight by blocks: the conditions of quant/paths/linear_blocks.c. Of a table of
 -- integers also its unit.
 function product.takes_blocks(e, node, f)
@@ -219,7 +212,6 @@ function product.takes_blocks(e, node, f)
 	local unit = rules.table_unit(spec, p.values and p.values:to 'float64':totable() or spec.values)
 	local block = p.block or (p.minimum or unit) and w:size(2)
 	if not block or block > 16384 or not (spec.affine or p.minimum or unit) or d.bits > 8 or d.kind == 'binary' or type(p.bits) == 'table' then return false end
-	if is_deep(p.scale) or is_deep(p.minimum) then return false end
 	if p.block then return p.axis == 2 and block % 8 == 0, unit end
 	return (p.axis or 1) == 1, unit
 end

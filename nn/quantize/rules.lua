@@ -97,11 +97,11 @@ function rules.table_unit(s, values)
 end
 
 -- Whether codes of the spec `input` are multiplied with a matrix of `per` columns of the spec `weight` by blocks of its rows
--- (quant/paths/linear_blocks.c): scales in blocks, minimums, or a table of integers. Scales under scales of their own are decoded.
+-- (quant/paths/linear_blocks.c): scales in blocks, minimums, or a table of integers.
 function rules.sums_blocks(weight, per, input)
 	local w, x = quant.dtype(weight.dtype), input and quant.dtype(input.dtype)
 	local whole = rules.table_unit(weight, weight.values)
-	if not (weight.block and weight.affine or weight.shift or whole) or w.kind == 'binary' or w.bits > 8 or type(weight.bits) == 'table' or weight.outer then return false end
+	if not (weight.block and weight.affine or weight.shift or whole) or w.kind == 'binary' or w.bits > 8 or type(weight.bits) == 'table' then return false end
 	if not x or not input.affine or x.bits ~= 8 then return false end
 	if (weight.block or per) > 16384 then return false end
 	return weight.block and weight.block % 8 == 0 and (weight.axis or 2) == 2 or not weight.block and (weight.axis or 1) == 1

@@ -47,7 +47,7 @@ local function found(m, x, spec, input)
 end
 
 local BLOCKS = {'int4:32', 'int8:32', 'uint8:16', 'uint4:8', 'uint4:32', 'int4:128', 'int3:16', 'uint5:16', 'int6:32', 'int2:32', 'mxint8',
-	'uint4:16+min', 'uint4/1+min', 'uint2:32+min', 'uint6:32+min', 'uint8:32+min', 'mxfp4', 'nvfp4', 'fp4_e2m1', 'fp4_e2m1/1', 'fp6_e2m3:16', 'mxfp6_e2m3'}
+	'uint4:16+min', 'uint4/1+min', 'uint2:32+min', 'uint6:32+min', 'uint8:32+min', 'mxfp4', 'nvfp4', 'fp4_e2m1', 'fp4_e2m1/1', 'fp6_e2m3:16', 'mxfp6_e2m3', 'int4:32:64', 'int8:16:32'}
 it('linear: codes by codes with scales or minimums in blocks along k', function()
 	local m, x, cases = nn.Sequential {nn.Linear(75, 13), nn.ReLU(), nn.Linear(13, 5, {bias=false}), nn.Tanh()}, tensor.randn(60, 75), {}
 	for i, spec in ipairs(BLOCKS) do
@@ -68,7 +68,7 @@ it('linear: codes with a known scale by blocks, codes or floats as results', fun
 end)
 it('linear: graphs that g:quantize makes have the sums of blocks', function()
 	local m, x, cases = nn.Sequential {nn.Linear(75, 13), nn.ReLU(), nn.Linear(13, 5, {bias=false})}, tensor.randn(60, 75), {}
-	for i, spec in ipairs {'int4:32', 'uint4:8', 'int8:16', 'mxint8', 'uint4:32+min', 'uint4/1+min', 'uint5/1+min', 'mxfp4', 'fp6_e2m3/1'} do
+	for i, spec in ipairs {'int4:32', 'uint4:8', 'int8:16', 'mxint8', 'uint4:32+min', 'uint4/1+min', 'uint5/1+min', 'mxfp4', 'fp6_e2m3/1', 'int4:32:256'} do
 		for _, mode in ipairs {'static', 'dynamic'} do
 			local input = i % 2 == 0 and 'int8' or 'uint8'
 			cases[#cases + 1] = {name=('%s %s'):format(mode, spec), x=x, graph=exported.quantized(m, x, {mode=mode, weight=spec, input=input}), single=mode == 'dynamic'}

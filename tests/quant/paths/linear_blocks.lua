@@ -56,7 +56,7 @@ end
 
 local inputs = {'int8', 'uint8', 'int8/1', 'uint8/1', {dtype = 'uint8', scheme = 'symmetric'}}
 for _, format in ipairs {{'int4:32', 32}, {'uint4:32', 32}, {'int4:128', 128}, {'int8:32', 32}, {'uint8:16', 16}, {'int2:16', 16}, {'int3:8', 8}, {'int5:64', 64},
-	{'uint6:24', 24}, {'mxfp4', 32}, {'nvfp4', 16}, {'fp4_e2m1', 1024}, {'fp4_e2m1/1', 1024}, {'fp6_e2m3:40', 40}, {'mxfp6_e2m3', 32}, {'int4:32+min', 32}, {'int8:32+min', 32}, {'mxint8', 32}, {'int4:512', 512}} do
+	{'uint6:24', 24}, {'mxfp4', 32}, {'nvfp4', 16}, {'fp4_e2m1', 1024}, {'fp4_e2m1/1', 1024}, {'fp6_e2m3:40', 40}, {'mxfp6_e2m3', 32}, {'int4:32+min', 32}, {'int8:32+min', 32}, {'mxint8', 32}, {'int4:512', 512}, {'int4:32:64', 32}, {'int8:16:256', 16}} do
 	it('of ' .. format[1], function()
 		for i, s in ipairs {{1, 1, 1}, {1, 16, 64}, {2, 17, 70}, {7, 40, 96}, {8, 33, 257}, {9, 64, 300}, {70, 20, 520}} do
 			local w, x = tensor.randn(s[2], s[3]):quantize(format[1]), tensor.randn(s[1], s[3])
