@@ -139,7 +139,7 @@ static void compare(struct ql_ctx *ctx, const char *text)
 	struct ql_observe_slot slot;
 	struct ql_ruler ruler;
 	struct ql_spec spec;
-	struct ql_rule rule;
+	struct ql_rule rule = {0};
 	float x[MOST];
 
 	CASE("%s", text);
