@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A matrix of codes in the strips of struct ql_strip, made from its rows once; they take the place of the codes (tensor/closed.h) or are
  * kept with their storage. What kernels read otherwise than it is held (scales; codes of other widths than 4 and 8 bits) is brought
- * into their form for each use.
+ * into their form for each use; one row of integers takes codes of every width as they are.
  */
 #ifndef QUOLL_TENSOR_GEMM_STRIPS_H
 #define QUOLL_TENSOR_GEMM_STRIPS_H

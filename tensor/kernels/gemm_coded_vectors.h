@@ -65,7 +65,7 @@ QL_INLINE FLOATS six(const struct ql_strip *s, INTS code)
 /* Half of a table, for which four look-ups of 32 do instead of eight. The distance 128 wraps to a sign of its own. */
 QL_INLINE FLOATS mirrored(const struct ql_strip *s, INTS group, int i)
 {
-	INTS away = SUB_8(group, SPREAD(s->mirror * 0x01010101)), size = SHIFT(ABS_8(away), 8 * i);
+	INTS away = SUB_8(group, SPREAD((int32_t)(s->mirror * 0x01010101u))), size = SHIFT(ABS_8(away), 8 * i);
 	INTS sign = AND(SHIFT_UP(away, 24 - 8 * i), SPREAD(INT32_MIN));
 	FLOATS x = AS_FLOATS(OR(AS_INTS(LOOK_128(s->value + s->mirror, size)), sign));
 
