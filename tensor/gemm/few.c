@@ -3,8 +3,12 @@
  * that are as long as possible.
  *
  * A task is a strip of columns. It walks down B by STEP rows at a time, whose products are added to sums that stay in
- * the caches (QL_TILE_ON); a B that is in the caches is read by panels instead. After each QL_GEMM_DEPTH products the sums begin anew and are added to C, as in f32.c: the
- * same bits for any number of rows.
+ * the caches (QL_TILE_ON); a B that is in the caches is read by panels instead. After each QL_GEMM_DEPTH products the sums begin
+ * anew and are added to C, as in f32.c: the same bits for any number of rows.
+ *
+ * From a strip's rows, which are short and far apart, hardware does not see what is read next. So while tiles multiply PIECE
+ * columns, the same columns of the next step are fetched. One row has too few products for that, and with many for the length
+ * of the vectors (half of nr) the products take longer than reading.
  *
  * Rows of a tile of A that are a power of two apart would share few sets of the cache, rows of the sums likewise:
  * f32.c copies such an A, and the sums of a row are PAD numbers longer than the strip.
@@ -21,10 +25,14 @@
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 
-#define STEP 8        /* rows of B at a time */
-#define NUMBERS 16384 /* of sums */
-#define WIDEST 2048   /* columns of a strip */
+#define STEP 8            /* rows of B at a time */
+#define MANY 16           /* with more rows of A twice as many: sums are loaded and stored half as often */
+#define NUMBERS 16384     /* of sums */
+#define NUMBERS_NEAR 9216 /* where rows are fetched: sums stay in the first-level cache */
+#define WIDEST 2048       /* columns of a strip */
 #define PAD 16
+#define PIECE 64 /* columns between two fetches */
+#define LINE 16  /* numbers of a cache line */
 #define STRIPS_PER_THREAD 4
 #define BYTES_PER_NS 20 /* of B */
 #define FAR (2 << 20)   /* numbers of a B that is larger than the caches that are fast */
@@ -39,6 +47,7 @@ struct job {
 	const struct ql_gemm_few *p;
 	int64_t columns; /* of a strip */
 	int64_t step;    /* rows of B at a time */
+	bool fetches;    /* what comes next */
 	const float *a;  /* for columns of B: the numbers of each k adjacent */
 	float *packed;   /* memory for it */
 };
@@ -57,17 +66,42 @@ bool ql_gemm_is_few(const struct ql_gemm_f32 *kernel, const struct ql_gemm_few *
 
 /* ---- B by rows ---- */
 
-/* The sums of products l..stop-1. */
-static void sum(const struct job *j, int64_t first, int columns, int64_t l, int64_t stop, float *sums, int64_t pitch,
-	enum ql_tile_start start)
+/* Fetches `rows` rows of B from row l on, of `columns` columns. */
+static void fetch(const struct ql_gemm_few *p, int64_t l, int64_t rows, int64_t column, int64_t columns)
+{
+	const float *b = p->b + l * p->b_row + column;
+
+	for (rows = ql_min64(rows, p->k - l); rows > 0; rows--, b += p->b_row)
+		for (int64_t c = 0; c < columns; c += LINE)
+			__builtin_prefetch(b + c);
+}
+
+/* The products of j->step rows of B with a piece of columns. While they are added, the same columns of the rows to come are
+ * fetched, some for each tile. */
+static void piece(const struct job *j, int64_t column, int64_t columns, int64_t l, int64_t depth, float *sums,
+	int64_t pitch, enum ql_tile_start start)
 {
 	const struct ql_gemm_few *p = j->p;
+	int64_t mr = j->kernel->mr, share = ql_ceil_div(j->step, ql_ceil_div(p->m, mr)), ahead = l + j->step;
+
+	for (int64_t i = 0; i < p->m; i += mr, ahead += share) {
+		if (j->fetches)
+			fetch(p, ahead, share, column, columns);
+		j->kernel->tile((int)ql_min64(mr, p->m - i), (int)columns, depth, p->a + i * p->a_row + l, p->a_row,
+			p->b + l * p->b_row + column, p->b_row, sums + i * pitch, pitch, start);
+	}
+}
+
+/* The sums of products l..stop-1. */
+static void sum(const struct job *j, int64_t first, int64_t columns, int64_t l, int64_t stop, float *sums,
+	int64_t pitch, enum ql_tile_start start)
+{
+	int64_t most = j->fetches ? PIECE : columns;
 
 	for (; l < stop; l += j->step, start = QL_TILE_ON)
-		for (int64_t i = 0; i < p->m; i += j->kernel->mr)
-			j->kernel->tile((int)ql_min64(j->kernel->mr, p->m - i), columns, ql_min64(j->step, stop - l),
-				p->a + i * p->a_row + l, p->a_row, p->b + l * p->b_row + first, p->b_row,
-				sums + i * pitch, pitch, start);
+		for (int64_t c = 0; c < columns; c += most)
+			piece(j, first + c, ql_min64(most, columns - c), l, ql_min64(j->step, stop - l), sums + c,
+				pitch, start);
 }
 
 static void put(const struct ql_gemm_few *p, int64_t columns, bool add, const float *sums, int64_t pitch, float *c)
@@ -95,7 +129,7 @@ static void body(void *arg, int64_t begin, int64_t end)
 		for (int64_t l = 0; l < p->k && !ql_stopped(j->ctx); l += QL_GEMM_DEPTH) {
 			int64_t stop = ql_min64(l + QL_GEMM_DEPTH, p->k);
 
-			sum(j, first, (int)columns, l, stop, sums, pitch, on && l ? QL_TILE_ON : QL_TILE_NEW);
+			sum(j, first, columns, l, stop, sums, pitch, on && l ? QL_TILE_ON : QL_TILE_NEW);
 			if (!on || stop == p->k)
 				put(p, columns, !on && l, sums, pitch, p->c + first);
 		}
@@ -162,8 +196,10 @@ static enum ql_status columns(struct job *j, int64_t work)
 
 enum ql_status ql_gemm_few(struct ql_ctx *ctx, const struct ql_gemm_f32 *kernel, const struct ql_gemm_few *p)
 {
-	struct job j = {.ctx = ctx, .kernel = kernel, .p = p, .step = is_far(p) ? STEP : QL_GEMM_DEPTH};
-	int64_t nr = kernel->nr, most = ql_min64(WIDEST, NUMBERS / p->m - PAD);
+	bool far = is_far(p), fetches = far && p->m > 1 && p->m <= kernel->nr / 2;
+	int64_t step = fetches && p->m > MANY ? 2 * STEP : STEP;
+	struct job j = {.ctx = ctx, .kernel = kernel, .p = p, .step = far ? step : QL_GEMM_DEPTH, .fetches = fetches};
+	int64_t nr = kernel->nr, most = ql_min64(WIDEST, (fetches ? NUMBERS_NEAR : NUMBERS) / p->m - PAD);
 	double work = (double)p->n * (double)p->k * ((double)p->m / kernel->rate + 4.0 / BYTES_PER_NS);
 
 	if (p->b_column != 1)

@@ -80,6 +80,9 @@ static void check_large(void)
 		test_size(ctx, 513, 4096, 1, 4096, 4096, 1);
 		test_size(ctx, 2100, 1001, 1, 1003, 1, 70);
 	}
+	ql_kernels_force("avx2");
+	ctx->kernels = ql_kernels_cpu();
+	test_size(ctx, 4099, 520, 4099, 1, 520, 1);
 	ql_ctx_free(ctx);
 }
 
