@@ -159,11 +159,12 @@ local cases = {
 	w4 = {['*'] = function(a) return layer_of(a, 'int4:32', 'dynamic') end},
 	w4_float = {['*'] = function(a) return layer_of(a, 'int4:32', 'weight_only') end},
 	format = {['*'] = function(a) return layer_of(a, a.spec, a.way) end},
-	conv_i8 = { -- 3 x 3 with padding, codes in and out
+	conv_i8 = { -- 3 x 3 with padding, codes in and out; with groups=I depthwise, of codes as a convolution before it leaves them
 		['*'] = function(a)
 			local x = uniform(a.B, a.I, a.H, a.H):quantize {dtype = 'uint8', scale = 1 / 255, zero_point = 3}
-			local w, b = normal(a.O, a.I, 3, 3):quantize 'int8/1', uniform(a.O)
-			local o = {pad = 1, out = {dtype = 'uint8', scale = 0.1, zero_point = 100}}
+			local w, b = normal(a.O, a.I // (a.groups or 1), 3, 3):quantize 'int8/1', uniform(a.O)
+			local o = {pad = 1, groups = a.groups, out = {dtype = 'uint8', scale = 0.1, zero_point = 100}}
+			if a.groups then x = x:conv2d(normal(a.I, a.I, 1, 1):quantize 'int8/1', {out = o.out}) end
 			return function() return x:conv2d(w, b, o) end
 		end,
 	},

@@ -413,6 +413,7 @@ static void test_gemm_b1(const void *kernel)
 #define test_gemm_bf16 NULL
 #define test_gemm_coded NULL
 #define test_conv_i8 NULL
+#define test_depth_i8 NULL
 #define test_quantize NULL
 #define test_dequantize NULL
 #define test_simd NULL

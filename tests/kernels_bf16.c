@@ -136,6 +136,7 @@ static void test_gemm_bf16(const void *kernel)
 #define test_gemm_b1 NULL
 #define test_taps_i16 NULL
 #define test_conv_i8 NULL
+#define test_depth_i8 NULL
 #define test_quantize NULL
 #define test_dequantize NULL
 #define test_simd NULL

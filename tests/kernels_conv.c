@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions of codes: every entry of conv_i8 that this CPU can run, against plain loops with 64-bit sums: all tiles,
- * windows of several segments, extreme codes, sums that saturate, second operands of both signs.
+ * Convolutions of codes: every entry of conv_i8 and depth_i8 that this CPU can run, against plain loops with 64-bit sums: all
+ * tiles, windows of several segments, extreme codes, sums that saturate, second operands of both signs.
  */
 #include <math.h>
 
@@ -84,24 +84,31 @@ static float bounded(float v, float lo, float hi)
 	return nearbyintf(v < lo ? lo : v > hi ? hi : v);
 }
 
-static uint8_t code_of(const struct sample *m, int row, int o)
+/* The code of a sum; at: of its bias and factor. */
+static uint8_t code_of_sum(const struct sample *m, int row, int o, int at, int64_t sum)
 {
-	const int8_t *w = m->w + o / QL_CONV_PANEL * m->s.panel + o % QL_CONV_PANEL * 4;
-	int64_t sum = m->bias[o];
 	volatile float a, b; /* no fused sum */
 	float v;
 
-	for (int k = 0; k < m->s.segments; k++)
-		for (int64_t l = 0; l < 4 * m->s.quads; l++)
-			sum += (int64_t)m->x[row * m->s.step + m->at[k] + l] *
-			       w[(k * m->s.quads + l / 4) * 4 * QL_CONV_PANEL + l % 4];
-	sum = (int32_t)(uint32_t)sum;
-	v = bounded((float)(sum < m->c.least ? m->c.least : sum) * m->factor[o], m->c.lo, m->c.hi);
+	sum = (int32_t)(uint32_t)(sum + m->bias[at]);
+	v = bounded((float)(sum < m->c.least ? m->c.least : sum) * m->factor[at], m->c.lo, m->c.hi);
 	if (!m->other)
 		return (uint8_t)((int32_t)v + m->c.zero);
 	a = v * m->c.by[0];
 	b = (float)((m->other[row * m->c.pitch + o] ^ m->c.flip) - m->c.other_zero) * m->c.by[1];
 	return (uint8_t)((int32_t)bounded(a + b, m->c.sum_lo, m->c.sum_hi) + m->c.sum_zero);
+}
+
+static uint8_t code_of(const struct sample *m, int row, int o)
+{
+	const int8_t *w = m->w + o / QL_CONV_PANEL * m->s.panel + o % QL_CONV_PANEL * 4;
+	int64_t sum = 0;
+
+	for (int k = 0; k < m->s.segments; k++)
+		for (int64_t l = 0; l < 4 * m->s.quads; l++)
+			sum += (int64_t)m->x[row * m->s.step + m->at[k] + l] *
+			       w[(k * m->s.quads + l / 4) * 4 * QL_CONV_PANEL + l % 4];
+	return code_of_sum(m, row, o, o, sum);
 }
 
 static void check_tile(const struct ql_conv_i8 *k, int rows, int columns, int segments, int64_t quads, int64_t step,
@@ -148,6 +155,74 @@ static void test_conv_i8(const void *kernel)
 		}
 	for (unsigned how = 0; how < 8; how++)
 		check_tile(k, k->most[1], 11, 8, 500, 100, HIGH, LOW, how); /* the longest sums */
+}
+
+/* ---- depth_i8 ---- */
+
+static void fill_depth(struct sample *m, int64_t weights, enum fill fx, enum fill fw)
+{
+	m->x = take((size_t)m->reach);
+	m->w = take((size_t)weights);
+	for (int64_t i = 0; i < m->reach; i++)
+		m->x[i] = code_8(fx, 0, 255);
+	for (int64_t i = 0; i < weights; i++)
+		m->w[i] = (int8_t)code_8(fw, 128, 127);
+}
+
+static uint8_t depth_code_of(const struct sample *m, const struct ql_depth_i8_sums *s, int lanes, int row, int o)
+{
+	int place = o % 16 / 4 * 4 * lanes + o / 16 * 4 + o % 4;
+	int64_t sum = 0;
+
+	for (int64_t t = 0; t < 4 * s->quads; t++)
+		sum += m->x[row * s->step + s->at[t] + o] * m->w[(t / 4 * 16 * lanes + place) * 4 + t % 4];
+	return code_of_sum(m, row, o, place, sum);
+}
+
+static void check_depth(const struct ql_depth_i8 *k, int rows, int channels, int64_t quads, int64_t step, enum fill fx,
+	enum fill fw, unsigned how)
+{
+	struct sample m = {.rows = rows, .columns = channels, .panels = k->lanes, .s = {.segments = 1, .quads = quads}};
+	int64_t at[32], block = 16L * k->lanes;
+	struct ql_depth_i8_sums s = {.step = step, .quads = quads, .at = at};
+	bool good = true, kept = true;
+
+	for (int64_t t = 0; t < 4 * quads; t++)
+		at[t] = draw() % 300;
+	m.reach = step * (rows - 1) + 300 + block;
+	fill_depth(&m, 4 * quads * block, fx, fw);
+	fill_codes(&m, how & 1, how & 2, how & 4);
+	k->codes(rows, channels, &s, &m.c, m.x, m.w, m.other, m.to);
+	for (int i = 0; i < rows; i++) {
+		for (int o = 0; o < channels; o++)
+			good &= m.to[i * m.c.pitch + o] == depth_code_of(&m, &s, k->lanes, i, o);
+		kept &= guarded(m.to, (size_t)(i * m.c.pitch + channels), (size_t)((i + 1) * m.c.pitch));
+	}
+	CHECK(good, "%s: rows %d, channels %d, quads %lld, step %lld, fill %d x %d, %u", k->name, rows, channels,
+		(long long)quads, (long long)step, fx, fw, how);
+	CHECK(kept, "%s: wrote behind a pixel", k->name);
+	free(m.x);
+	free(m.w);
+	free(m.bias);
+	free(m.factor);
+	free(m.to);
+	free(m.other);
+}
+
+static void test_depth_i8(const void *kernel)
+{
+	const struct ql_depth_i8 *k = kernel;
+
+	CHECK(k->rate > 0 && k->most > 0 && k->lanes > 0 && 16 * k->lanes <= QL_DEPTH_BLOCK, "%s: tile", k->name);
+	for (int rows = 1; rows <= k->most; rows++) {
+		for (int channels = 1; channels <= 16 * k->lanes; channels++)
+			check_depth(k, rows, channels, 1 + channels % 7, 1 + channels * 3 % 200, RANDOM, RANDOM,
+				draw() % 8);
+		for (int f = 0; f < FILLS * FILLS; f++)
+			check_depth(k, rows, 16 * k->lanes - f % 2, 7, 12, (enum fill)(f / FILLS),
+				(enum fill)(f % FILLS), (unsigned)f % 8);
+	}
+	check_depth(k, k->most, 16 * k->lanes, 0, 1, RANDOM, RANDOM, 0);
 }
 
 /* tests/kernels.c, kernels_codes.c */

@@ -282,6 +282,7 @@ static void test_gemm_f32(const void *kernel)
 
 /* tests/kernels.c and its kin */
 #define test_conv_i8 NULL
+#define test_depth_i8 NULL
 #define test_dequantize NULL
 #define test_gemm_b1 NULL
 #define test_gemm_bf16 NULL

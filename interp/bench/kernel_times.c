@@ -108,6 +108,22 @@ static double call_conv_i8(const void *kernel, int which, const struct memory *m
 	return 2.0 * k->most[1] * (double)sums.panel;
 }
 
+/* 3 x 3 taps of a block of channels. */
+static double call_depth_i8(const void *kernel, int which, const struct memory *m)
+{
+	static const int64_t at[] = {0, 64, 128, 1024, 1088, 1152, 2048, 2112, 2176, 0, 0, 0};
+	static const struct ql_depth_i8_sums sums = {.step = 64, .quads = 3, .at = at};
+	static const int32_t bias[QL_DEPTH_BLOCK];
+	static const float factor[QL_DEPTH_BLOCK];
+	static const struct ql_conv_i8_codes codes = {
+		.bias = bias, .factor = factor, .hi = 255, .pitch = QL_DEPTH_BLOCK};
+	const struct ql_depth_i8 *k = kernel;
+
+	(void)which;
+	k->codes(k->most, 16 * k->lanes, &sums, &codes, m->a, m->b, NULL, m->c);
+	return 2.0 * k->most * 16 * k->lanes * 9;
+}
+
 /* Strips of 4-bit codes in blocks of 32: all rows decoded, one row of floats, the most rows of codes. */
 static double call_gemm_coded(const void *kernel, int which, const struct memory *m)
 {
@@ -205,10 +221,10 @@ struct family {
 
 static const struct family families[] = {{"gemm_f32", call_gemm_f32, {"tile"}},
 	{"gemm_i8", call_gemm_i8, {"tile", "dots", "tile_s8"}}, {"conv_i8", call_conv_i8, {"codes"}},
-	{"gemm_coded", call_gemm_coded, {"floats", "row", "dots"}}, {"pack_i8", call_pack_i8, {"rows", "copy"}},
-	{"gemm_bf16", call_gemm_bf16, {"tile"}}, {"gemm_i16", call_gemm_i16, {"tile"}},
-	{"gemm_b1", call_gemm_b1, {"tile"}}, {"taps_i16", call_taps_i16, {"sums"}},
-	{"quantize", call_quantize, {"to_8", "to_16", "ranges", "to_signs"}},
+	{"depth_i8", call_depth_i8, {"codes"}}, {"gemm_coded", call_gemm_coded, {"floats", "row", "dots"}},
+	{"pack_i8", call_pack_i8, {"rows", "copy"}}, {"gemm_bf16", call_gemm_bf16, {"tile"}},
+	{"gemm_i16", call_gemm_i16, {"tile"}}, {"gemm_b1", call_gemm_b1, {"tile"}},
+	{"taps_i16", call_taps_i16, {"sums"}}, {"quantize", call_quantize, {"to_8", "to_16", "ranges", "to_signs"}},
 	{"dequantize", call_dequantize, {"from_i8", "from_i16", "from_signs"}}, {"simd", call_simd, {"add", "gelu"}},
 	{"limit", call_limit, {"floats", "integers", "read"}}, {NULL, NULL, {NULL}}};
 

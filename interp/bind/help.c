@@ -174,6 +174,9 @@ static const struct ql_doc families[] = {
 	{.name = "conv_i8",
 		.text = "Convolution of 8-bit codes with exact sums, from codes to codes: a tile of pixels and outputs, without "
 			"unfolding; the same bits on every kernel."},
+	{.name = "depth_i8",
+		.text = "Depthwise convolution of 8-bit codes with exact sums, from codes to codes, by vectors of channels; the same bits "
+			"on every kernel."},
 	{.name = "gemm_b1", .text = "Product of matrices of -1 and 1 by counting the bits that differ."},
 	{.name = "quantize", .text = "float32 to codes: round half to even after an exact division, saturate."},
 	{.name = "dequantize", .text = "Codes to float32: (code - zero_point) * scale."},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Integer convolutions: sums of codes minus zero points, and the conversion of the sums. Three algorithms give the
- * same sums: tiles of pixels and outputs on codes with their channels last, from codes to codes; matrix products with
- * unfolded codes (im2col); and direct summation tap by tap.
+ * Integer convolutions: sums of codes minus zero points, and the conversion of the sums. Four algorithms give the
+ * same sums: on codes with their channels last, from codes to codes, tiles of pixels and outputs, and depthwise tiles of pixels and
+ * channels; matrix products with unfolded codes (im2col); and direct summation tap by tap.
  */
 #ifndef QUOLL_QUANT_INTEGER_CONV_INT_H
 #define QUOLL_QUANT_INTEGER_CONV_INT_H
@@ -55,6 +55,30 @@ struct ql_conv_sum {
 	struct ql_rounding r;
 };
 
+/* Lines of an image with their channels last, unsigned and padded: conv_lines.c. */
+struct ql_conv_lines {
+	const struct ql_conv_int *c;
+	const uint8_t *x;         /* all images */
+	bool last;                /* x has its channels last */
+	uint8_t flip;             /* to make codes of x unsigned */
+	int64_t channels, repeat; /* of a group, and how often each stands in a line */
+	int64_t pitch;            /* bytes of a line */
+};
+
+#define QL_CONV_SLACK 64 /* bytes behind the lines that are read, times weights of 0 */
+
+struct ql_conv_i8_codes;
+/* Lines that `rows` rows of the result read; pixels of a line that one row does. */
+int64_t ql_conv_lines_of(const struct ql_window *w, int64_t rows);
+int64_t ql_conv_reach_of(const struct ql_window *w);
+struct ql_conv_lines ql_conv_lines_from(const struct ql_conv_int *c, const struct ql_tensor *x, int64_t channels);
+/* Copies the lines of `rows` rows of the result from `row` on, with slack behind them. */
+void ql_conv_lines_copy(
+	const struct ql_conv_lines *j, int64_t image, int64_t group, int64_t row, int64_t rows, uint8_t *to);
+/* How sums become codes; without bias and factors. */
+struct ql_conv_i8_codes ql_conv_codes_of(
+	const struct ql_conv_int *c, const struct ql_conv_params *p, const struct ql_conv_sum *sum);
+
 /* Weights (o, channels, taps) as panels; conv_stored.c has their bytes. */
 struct ql_conv_layout {
 	int64_t o, rows;        /* outputs: all, of a group */
@@ -79,6 +103,11 @@ bool ql_conv_stored(
 /* Gives contiguous codes of one byte each; t itself if its codes are. */
 enum ql_status ql_conv_int_codes(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out);
 
+/* Biases, without what zero points add, and factors of all outputs, `rows` at a time and `pitch` apart, with 0 between; false in *fine:
+ * they do not permit sums of 32 bits. */
+enum ql_status ql_conv_factors(const struct ql_conv_int *j, const struct ql_call *call, const struct ql_conv_params *p,
+	int64_t rows, int64_t pitch, int32_t **bias, float **factor, bool *fine);
+
 /* What tiles read. */
 struct ql_conv_tiles {
 	int64_t panels, panel; /* of a group; bytes of a panel */
@@ -94,6 +123,13 @@ enum ql_status ql_conv_tiles_prepare(
 	struct ql_conv_int *j, const struct ql_call *call, const struct ql_conv_params *p, struct ql_conv_tiles *t);
 /* x: codes (n, c, h, w), with their channels last or contiguous. The codes of j->out get their channels last. */
 enum ql_status ql_conv_tiles(const struct ql_conv_int *j, const struct ql_conv_params *p, const struct ql_conv_tiles *t,
+	const struct ql_conv_sum *sum, const struct ql_tensor *x);
+
+/* The same for one channel of x a group, in which some outputs may share it: conv_depth.c. */
+bool ql_conv_depth_fits(const struct ql_conv_int *j, const struct ql_tensor *w, const struct ql_spec *spec);
+enum ql_status ql_conv_depth_prepare(
+	struct ql_conv_int *j, const struct ql_call *call, const struct ql_conv_params *p, struct ql_conv_tiles *t);
+enum ql_status ql_conv_depth(const struct ql_conv_int *j, const struct ql_conv_params *p, const struct ql_conv_tiles *t,
 	const struct ql_conv_sum *sum, const struct ql_tensor *x);
 
 enum ql_status ql_conv_int_unfolded(const struct ql_conv_int *j);

@@ -18,26 +18,39 @@
 #include "tensor/scratch.h"
 
 #define MOST ((int64_t)8 << 20) /* bytes that a row of the result reads; taps far apart are unfolded */
+#define LEAST_DEPTH 8           /* channels; with fewer a vector would be mostly empty */
 
 static const char maker;
 
-bool ql_conv_tiles_fit(const struct ql_conv_int *j, const struct ql_tensor *w, const struct ql_spec *spec)
+/* Whether a call has the rules of tiles, for so many channels in a line. */
+static bool rules_fit(
+	const struct ql_conv_int *j, const struct ql_tensor *w, const struct ql_spec *spec, int64_t channels)
 {
 	const struct ql_window *v = &j->c.window;
-	int64_t channels = j->c.c / j->c.groups, zeros = w->q->zero_point ? ql_tensor_nelem(w->q->zero_point) : 0;
+	int64_t zeros = w->q->zero_point ? ql_tensor_nelem(w->q->zero_point) : 0;
 	int64_t lines = (v->kernel[0] - 1) * v->dilation[0] + 1;
 	int64_t pixels = ql_add64(ql_mul64(v->out[1], v->stride[1]), ql_mul64(v->kernel[1], v->dilation[1]));
 
-	/* depthwise and the like: a panel would be mostly empty */
 	if (ql_mul64(ql_mul64(lines, pixels), channels) > MOST)
-		return false;
-	if (j->c.groups > 1 && (j->rows < QL_CONV_PANEL / 2 || channels < 4))
 		return false;
 	for (int64_t i = 0; i < zeros; i++)
 		if (ql_tensor_at_f64(w->q->zero_point, i) != 0)
 			return false;
 	return spec->requant == QL_REQUANT_FLOAT && ql_dtypes[spec->dtype].bits == 8 &&
 	       ql_dtype_whole(w->dtype) == QL_int8 && ql_sums_fit(j->k) && j->k > 0;
+}
+
+bool ql_conv_tiles_fit(const struct ql_conv_int *j, const struct ql_tensor *w, const struct ql_spec *spec)
+{
+	int64_t channels = j->c.c / j->c.groups;
+
+	/* few channels or outputs: a panel would be mostly empty */
+	return (j->c.groups == 1 || (j->rows >= QL_CONV_PANEL / 2 && channels >= 4)) && rules_fit(j, w, spec, channels);
+}
+
+bool ql_conv_depth_fits(const struct ql_conv_int *j, const struct ql_tensor *w, const struct ql_spec *spec)
+{
+	return j->c.groups > 1 && j->c.c == j->c.groups && j->c.o >= LEAST_DEPTH && rules_fit(j, w, spec, j->c.o);
 }
 
 /* ---- weights ---- */
@@ -180,34 +193,38 @@ QL_SIMD(void, subtract, (int64_t n, uint32_t zero, const int32_t *restrict sum, 
 		bias[o] = (int32_t)((uint32_t)bias[o] - zero * (uint32_t)sum[o]);
 })
 
-/* Sets biases, without what zero points add, and factors; false: they do not permit tiles. */
-static bool fill(const struct ql_conv_int *j, const struct ql_conv_params *p, const double *scale, int64_t pitch,
-	int32_t *bias, float *factor)
+enum ql_status ql_conv_factors(const struct ql_conv_int *j, const struct ql_call *call, const struct ql_conv_params *p,
+	int64_t rows, int64_t pitch, int32_t **bias, float **factor, bool *fine)
 {
-	bool fine = true;
+	int64_t all = ql_mul64(j->c.o / rows, pitch);
+	int32_t *b = *bias = ql_scratch_array(j->ctx, all, sizeof(*b));
+	float *f = *factor = ql_scratch_array(j->ctx, all, sizeof(*f));
+	const double *scale;
+	enum ql_status status = b && f ? read_scales(j, call->in[1], &scale) : QL_ERR_MEMORY;
 
-	for (int64_t o = 0; o < j->c.o; o += j->rows, bias += pitch, factor += pitch) {
-		memset(bias, 0, (size_t)pitch * sizeof(*bias));
-		memset(factor, 0, (size_t)pitch * sizeof(*factor));
-		factors[j->variant](j->rows, (double)p->x_scale, (double)p->out_scale, scale + o, factor);
+	*fine = true;
+	for (int64_t o = 0; o < j->c.o && !status; o += rows, b += pitch, f += pitch) {
+		memset(b, 0, (size_t)pitch * sizeof(*b));
+		memset(f, 0, (size_t)pitch * sizeof(*f));
+		factors[j->variant](rows, (double)p->x_scale, (double)p->out_scale, scale + o, f);
 		if (j->e.bias)
-			biases[j->variant](j->rows, p->x_scale, scale + o, j->e.bias + o, bias, factor);
-		fine = permit[j->variant](j->rows, bias, factor) && fine;
+			biases[j->variant](rows, p->x_scale, scale + o, j->e.bias + o, b, f);
+		*fine = permit[j->variant](rows, b, f) && *fine;
 	}
-	return fine;
+	return status;
 }
 
 enum ql_status ql_conv_tiles_prepare(
 	struct ql_conv_int *j, const struct ql_call *call, const struct ql_conv_params *p, struct ql_conv_tiles *t)
 {
-	int64_t pitch = ql_ceil_div(j->rows, QL_CONV_PANEL) * QL_CONV_PANEL, all = ql_mul64(j->c.groups, pitch);
-	int32_t *bias = ql_scratch_array(j->ctx, all, sizeof(*bias));
-	float *factor = ql_scratch_array(j->ctx, all, sizeof(*factor));
-	const double *scale;
-	enum ql_status status = bias && factor ? read_scales(j, call->in[1], &scale) : QL_ERR_MEMORY;
+	int64_t pitch = ql_ceil_div(j->rows, QL_CONV_PANEL) * QL_CONV_PANEL;
+	int32_t *bias;
+	float *factor;
+	bool fine;
+	enum ql_status status = ql_conv_factors(j, call, p, j->rows, pitch, &bias, &factor, &fine);
 
 	*t = (struct ql_conv_tiles){.bias = bias, .factor = factor};
-	if (status || !fill(j, p, scale, pitch, bias, factor))
+	if (status || !fine)
 		return status;
 	status = find_weights(j, call, t);
 	for (int64_t g = 0; g < j->c.groups && !status; g++)

@@ -180,7 +180,6 @@ static enum ql_status join_sum(struct ql_ctx *ctx, struct ql_join *join, struct 
 	join->done = true;
 	join->operands = ql_ledger_key(call);
 	call->path = path->name;
-	call->kernel = ctx->kernels->conv_i8->name;
 	sum->other = ql_images_data(other);
 	sum->dtype = other->dtype;
 	sum->other_zero = (int32_t)zero_of(other, 0);
@@ -215,7 +214,7 @@ static enum ql_status open_result(
 	return status;
 }
 
-/* Computes codes by tiles where they fit; else sets *done to false. x: of whole bytes, as it is stored. */
+/* Computes codes with channels last, by tiles or channel by channel, where they fit; else sets *done to false. x: of whole bytes, as it is stored. */
 static enum ql_status run_tiles(struct ql_conv_int *j, struct ql_call *call, const struct ql_spec *spec,
 	struct ql_tensor *x, const struct ql_tensor *w, bool *done)
 {
@@ -229,14 +228,19 @@ static enum ql_status run_tiles(struct ql_conv_int *j, struct ql_call *call, con
 	struct ql_qparams *q = NULL;
 	enum ql_status status;
 
+	bool depth;
+
 	*done = false;
-	if (!stays_integer(call, spec) || !ql_conv_tiles_fit(j, w, spec))
+	if (!stays_integer(call, spec))
+		return QL_OK;
+	depth = ql_conv_depth_fits(j, w, spec);
+	if (!depth && !ql_conv_tiles_fit(j, w, spec))
 		return QL_OK;
 	status = ql_rescale_params(j->ctx, spec, nothing, r->rank, r->shape, &q);
 	if (!status) {
 		p.out_scale = (float)ql_tensor_at_f64(q->scale, 0);
 		p.r = ql_rounding_of_params(q);
-		status = ql_conv_tiles_prepare(j, call, &p, &t);
+		status = (depth ? ql_conv_depth_prepare : ql_conv_tiles_prepare)(j, call, &p, &t);
 	}
 	if (!status && t.w) {
 		*done = true;
@@ -245,9 +249,11 @@ static enum ql_status run_tiles(struct ql_conv_int *j, struct ql_call *call, con
 	if (!status && *done) {
 		j->out = call->out[0];
 		call->path = ql_requant_path(call->path, spec->requant);
-		call->kernel = j->ctx->kernels->conv_i8->name;
+		call->kernel = depth ? j->ctx->kernels->depth_i8->name : j->ctx->kernels->conv_i8->name;
+		if (call->join && call->join->done)
+			call->join->second->kernel = call->kernel;
 		if (j->c.n * j->c.o * j->pixels > 0)
-			status = ql_conv_tiles(j, &p, &t, &sum, x);
+			status = (depth ? ql_conv_depth : ql_conv_tiles)(j, &p, &t, &sum, x);
 	}
 	ql_qparams_release(j->ctx, q);
 	return status;

@@ -21,6 +21,11 @@ def _conv(case):
     return [(case, 'b%d_%d-%d_%dx%d' % (b, i, o, h, h), dict(B=b, I=i, O=o, H=h)) for b in (32, 1) for i, o, h in CONV]
 
 
+def _depthwise():
+    return [('conv_i8', 'b%d_depth%d_%dx%d' % (b, c, h, h), dict(B=b, I=c, O=c, H=h, groups=c)) for b, c, h in
+            [(1, 32, 112), (1, 128, 56), (1, 256, 28), (1, 512, 14), (32, 128, 28), (32, 512, 14)]]
+
+
 def _layers():
     """ResNet9 at half width, batch 128: forward, and with all gradients; the norms and pools between."""
     rows = []
@@ -55,7 +60,7 @@ ROWS = (
     + [('gemm_' + way, '%dx%dx%d' % s, dict(M=s[0], N=s[1], K=s[2])) for way in ('bf16', 'f16') for s in [(1024,) * 3] + FEW]
     + _products('w4', FEW) + _products('w4_float', FEW)
     + [('format', '%s_%s' % (way, f), dict(M=1, N=4096, K=4096, cold=1, spec=f, way=way)) for way in ('dynamic', 'weight_only') for f in FORMATS]
-    + _conv('conv') + _conv('conv_i8')
+    + _conv('conv') + _conv('conv_i8') + _depthwise()
     + _named('quantize', ['quant_tensor', 'quant_row', 'dequant_tensor', 'minmax', 'dyn_quant', 'quant_block32', 'observe'], n=64 << 20)
     + _named('nnops', ['chain_4M', 'softmax_4096x1024', 'gelu_4M', 'lstm_650_b20_t35', 'adamw_1M'] + TEXT + [t + '_grad' for t in TEXT])
     + _named('train', ['mlp_784_512_512_10_b128', 'lstm_lm_650_t35_b20_v10000', 'transformer_256x4_t128_b16', 'resnet9_b64', 'lstm_200_t35_b20'])
@@ -81,7 +86,7 @@ def work(case, item, a):
         return 2e-9 * a['M'] * a['N'] * a['K'], ('fma',) if case in ('gemm_f32', 'gemm_f16', 'w4_float') else ('int8',)
     if case in ('conv', 'conv_i8') and not a.get('grad'):
         taps = (3 * a['H'] - 2) ** 2  # those inside of the image
-        return 2e-9 * a['B'] * a['I'] * a['O'] * taps, ('fma',) if case == 'conv' else ('int8',)
+        return 2e-9 * a['B'] * a['I'] / a.get('groups', 1) * a['O'] * taps, ('fma',) if case == 'conv' else ('int8',)
     if case == 'quantize':
         return a['n'] * PASSES[item] / 1e9, ('read',) if item in ('minmax', 'observe') else ('quantize',)
     return None

@@ -133,9 +133,9 @@ def plain(case, item, a, threads):
 def qconv(case, item, a, threads):
     if case != 'conv_i8':
         return None
-    o = a['O']
-    return only('QLinearConv', threads, 'uint8', dict(A=u8(a['B'], a['I'], a['H'], a['H']), s=F(.05), z=Z, W=s8(o, a['I'], 3, 3), ws=np.full(o, .01, 'f'),
-                wz=np.zeros(o, 'i1'), ys=F(.5), yz=Z, b=np.zeros(o, 'i4')), pads=[1] * 4, kernel_shape=[3, 3])
+    o, groups = a['O'], a.get('groups', 1)
+    return only('QLinearConv', threads, 'uint8', dict(A=u8(a['B'], a['I'], a['H'], a['H']), s=F(.05), z=Z, W=s8(o, a['I'] // groups, 3, 3), ws=np.full(o, .01, 'f'),
+                wz=np.zeros(o, 'i1'), ys=F(.5), yz=Z, b=np.zeros(o, 'i4')), pads=[1] * 4, kernel_shape=[3, 3], group=groups)
 
 
 PEERS = {'ort': plain, 'ort_s32': integer('MatMulInteger'), 'ort_qlinear': integer('QLinearMatMul'), 'ort_dynq': integer('DynamicQuantizeMatMul'),

@@ -30,10 +30,11 @@ def onednn(case, item, a, threads):
     if case == 'conv_i8':
         last = torch.channels_last
         x = torch.randint(0, 255, (a['B'], a['I'], a['H'], a['H']), dtype=torch.uint8).contiguous(memory_format=last)
-        w, scales = torch.randint(-127, 127, (a['O'], a['I'], 3, 3), dtype=torch.int8), torch.full((a['O'],), .01)
+        groups = a.get('groups', 1)
+        w, scales = torch.randint(-127, 127, (a['O'], a['I'] // groups, 3, 3), dtype=torch.int8), torch.full((a['O'],), .01)
         one, b, zeros = [1, 1], torch.rand(a['O']), torch.zeros(a['O'], dtype=torch.int32)
-        p = torch.ops.onednn.qconv_prepack(w, scales, .01, 3, one, one, one, 1, list(x.shape))
-        return lambda: torch.ops.onednn.qconv_pointwise(x, .01, 3, p, scales, zeros, b, one, one, one, 1, .05, 2, torch.uint8, 'none', [], '')
+        p = torch.ops.onednn.qconv_prepack(w, scales, .01, 3, one, one, one, groups, list(x.shape))
+        return lambda: torch.ops.onednn.qconv_pointwise(x, .01, 3, p, scales, zeros, b, one, one, one, groups, .05, 2, torch.uint8, 'none', [], '')
     return None
 
 
@@ -52,7 +53,8 @@ def fbgemm(case, item, a, threads):
         return lambda: torch.ops.quantized.linear(x, p, .5, 3)
     if case == 'conv_i8':
         one = [1, 1]
-        p = torch.ops.quantized.conv2d_prepack(weights(a['O'], a['I'], 3, 3), torch.rand(a['O']), one, one, one, 1)
+        groups = a.get('groups', 1)
+        p = torch.ops.quantized.conv2d_prepack(weights(a['O'], a['I'] // groups, 3, 3), torch.rand(a['O']), one, one, one, groups)
         x = codes(a['B'], a['I'], a['H'], a['H']).contiguous(memory_format=torch.channels_last)
         return lambda: torch.ops.quantized.conv2d(x, p, .5, 3)
     return None

@@ -193,6 +193,25 @@ struct ql_conv_i8 {
 		const uint8_t *x, const int8_t *panel, const uint8_t *other, uint8_t *to);
 };
 
+/* Depthwise sums: channel o of pixel i is the sum over t < 4 * quads of x[i * step + at[t] + o] (u8) times the weight of tap t (s8), mod
+ * 2^32. 16 * lanes channels are a block: 4 * lanes of them, four for each 128 bits of a register, at a time. Channel o of a block
+ * stands at place o % 16 / 4 * 4 * lanes + o / 16 * 4 + o % 4: of its 4 weights of each quad, and of its bias and factor. */
+struct ql_depth_i8_sums {
+	int64_t step, quads;
+	const int64_t *at;
+};
+
+/* The codes of 1 to `most` pixels and 1 to 16 * lanes channels; those of a whole block are read. The rest as in conv_i8. */
+struct ql_depth_i8 {
+	const char *name;
+	int rate; /* products per ns, as above */
+	int most, lanes;
+	void (*codes)(int rows, int channels, const struct ql_depth_i8_sums *s, const struct ql_conv_i8_codes *c,
+		const uint8_t *x, const int8_t *w, const uint8_t *other, uint8_t *to);
+};
+
+#define QL_DEPTH_BLOCK 64 /* largest block of any kernel */
+
 #define QL_TAPS_OUTPUTS 4
 #define QL_TAPS_SLACK 128
 
@@ -320,12 +339,12 @@ struct ql_limit {
 
 #define QL_LIMIT_STEP 256
 extern const uint8_t ql_limit_zeros[64], ql_limit_ones[64]; /* operands whose value the compiler does not see */
-
 #define QL_KERNEL_FAMILIES(F) \
 	F(gemm_f32) \
 	F(gemm_bf16) \
 	F(gemm_coded) \
-	F(gemm_i8) F(pack_i8) F(gemm_i16) F(gemm_b1) F(taps_i16) F(conv_i8) F(quantize) F(dequantize) F(simd) F(limit)
+	F(gemm_i8) \
+	F(pack_i8) F(gemm_i16) F(gemm_b1) F(taps_i16) F(conv_i8) F(depth_i8) F(quantize) F(dequantize) F(simd) F(limit)
 
 struct ql_kernels {
 #define F(family) const struct ql_##family *family;

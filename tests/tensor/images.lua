@@ -29,6 +29,18 @@ it('is made by convolutions', function()
 	assert(y:origin().kernel:find '^conv_i8' and y:iscontiguous() and y:stride(1) == 9 * 42 and y:stride(4) == 1)
 end)
 
+it('stays from layer to layer of a network of depthwise convolutions', function()
+	local y, plain = pair {channels = 24}
+	for i, layer in ipairs {{24, 3, 1, 1}, {40, 1}, {40, 5, 2, 1}, {33, 1}, {66, 3, 1, 2}, {40, 1}} do
+		local channels, k, stride, each = table.unpack(layer)
+		local w = tensor.randn(channels, each and 1 or y:size(2), k, k):quantize 'int8/1'
+		local o = {groups = each and y:size(2), stride = stride, pad = k // 2, out = i % 2 == 0 and {dtype = 'int8', scale = 0.2} or OUT}
+		y, plain = y:conv2d(w, o), plain:conv2d(w, o):clone()
+		assert(y:origin().kernel:find(each and '^depth_i8' or '^conv_i8'), y:origin().kernel)
+	end
+	same(y, plain)
+end)
+
 it('is unpacked as it is read one by one, images of several parts too', function()
 	for _, o in ipairs {{h = 41, w = 50, channels = 20}, {h = 3, w = 5, channels = 16}, {n = 3, h = 32, w = 33, channels = 33}} do
 		local y, places, want = pair(o), {}, {}
@@ -116,7 +128,8 @@ local keep = {
 	conv2d = {function(y) return y:conv2d(tensor.ones(4, y:size(2), 2, 2):quantize 'int8/1', {out = OUT}) end,
 		function(y) return y:conv2d(tensor.ones(4, y:size(2), 1, 1):quantize 'int8/1', {out = OUT, stride = 2, act = 'relu'}) end,
 		function(y) return y:conv2d(tensor.ones(4, y:size(2), 2, 2):quantize 'int8/1') end,
-		function(y) return y:conv2d(tensor.ones(4, y:size(2), 2, 2):quantize 'uint8/1', {out = OUT}) end},
+		function(y) return y:conv2d(tensor.ones(4, y:size(2), 2, 2):quantize 'uint8/1', {out = OUT}) end,
+		function(y) return y:conv2d(tensor.ones(y:size(2), 1, 3, 3):quantize 'int8/1', {out = OUT, groups = y:size(2), pad = 1}) end},
 }
 for name, list in pairs(keep) do
 	it('keeps the order: ' .. name, function()

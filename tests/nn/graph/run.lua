@@ -102,6 +102,7 @@ local function rows_of_log()
 end
 
 local function check_join(net, v, joined, o)
+	local kernel = o and o.kernel or '^conv_i8'
 	net:calibrate({{v, v}}, {log=false})
 	o = o or {}
 	local q = graph.trace(net:eval(), v):quantize{mode='static', weight='int8/1', rules=o.rules, rounding=o.rounding}
@@ -109,7 +110,7 @@ local function check_join(net, v, joined, o)
 	quant.log 'reset'
 	local y = q:run(v)
 	local found = false
-	for _, row in ipairs(quant.ledger()) do found = found or row.op == 'add' and row.kernel:find '^conv_i8' ~= nil end
+	for _, row in ipairs(quant.ledger()) do found = found or row.op == 'add' and row.kernel:find(kernel) ~= nil end
 	local one = rows_of_log()
 	local z = q:run(v, {keep=inner})
 	local two = rows_of_log()
@@ -136,6 +137,11 @@ host_it('runs a convolution and a sum in one call', function()
 		check_join(net(channels, nn.Residual{conv(channels, channels), nn.Residual{conv(channels, channels, 1)}}), v, true)
 		check_join(net(channels, nn.Residual{conv(channels, channels)}), v, true, {rules={{'.*', input='int8'}}})
 		check_join(net(channels, nn.Residual{conv(channels, channels)}), v, false, {rounding='double'})
+		if channels >= 8 then
+			local function depth(o) return nn.Conv2d(channels, channels, 3, {pad=1, groups=channels, bias=o}) end
+			check_join(net(channels, nn.Residual{conv(channels, channels, 1), nn.ReLU(), depth(true)}, nn.ReLU()), v, true, {kernel='^depth_i8'})
+			check_join(net(channels, nn.Residual{depth(false)}), v, true, {kernel='^depth_i8', rules={{'.*', input='int8'}}})
+		end
 		check_join(net(channels, nn.Residual{conv(channels, channels), nn.MaxPool2d(3, {stride=1, pad=1})}), v, false)
 	end
 end)

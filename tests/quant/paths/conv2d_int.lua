@@ -42,10 +42,10 @@ local function check(x, w, o, bias)
 	assert(got:origin().path == 'int8' and got:origin().kernel:find(kernel), got:origin().kernel)
 	assert(same(got, want))
 	-- codes: sums and bias as integers, one factor, one rounding. Tiles compute them unless the weight has zero points, or groups
-	-- are so small that a panel of 16 outputs would be mostly empty.
-	local tiles = w:dtype() ~= 'uint8' and (not w:qparams().zero_point or not w:qparams().zero_point:ne(0):any():item()) and
-		((o.groups or 1) == 1 or outputs >= 8 and w:size(2) >= 4)
-	kernel = tiles and '^conv_i8' or kernel
+	-- are so small that a panel of 16 outputs would be mostly empty. Where each channel is a group, vectors of 8 channels or more do.
+	local groups, symmetric = o.groups or 1, w:dtype() ~= 'uint8' and (not w:qparams().zero_point or not w:qparams().zero_point:ne(0):any():item())
+	local tiles, depth = groups == 1 or outputs >= 8 and w:size(2) >= 4, groups > 1 and w:size(2) == 1 and w:size(1) >= 8
+	kernel = symmetric and (depth and '^depth_i8' or tiles and '^conv_i8') or kernel
 	for _, out in ipairs {{dtype='uint8', scale=0.07, zero_point=30}, {dtype='int8', scale=0.04}} do
 		given.out = out
 		local q = bias and x:conv2d(w, bias, given) or x:conv2d(w, given)
@@ -78,6 +78,12 @@ local shapes = {
 	{{1, 2, 3, 4}, {2, 1, 2, 2}, {groups=2, pad={5, 0, 1, 9}}}, {{2, 4, 6, 6}, {4, 1, 1, 1}, {groups=4, stride={3, 2}}},
 	{{3, 3, 1, 40}, {3, 1, 1, 7}, {groups=3, pad={0, 3}}}, {{3, 3, 40, 1}, {6, 3, 7, 1}, {pad={3, 0}}},
 	{{1, 3, 12, 12}, {3, 1, 3, 3}, {groups=3, stride=3}}, {{1, 2, 9, 9}, {132, 1, 3, 3}, {groups=2, pad=1}}, {{9, 6, 7, 7}, {6, 1, 3, 3}, {groups=6, pad=1}},
+	-- depthwise: tails of vectors, a multiplier, strides, dilation, kernels of one to 36 taps, uneven padding, results narrower than tiles
+	{{2, 8, 9, 7}, {8, 1, 3, 3}, {groups=8, pad=1}}, {{2, 15, 9, 9}, {30, 1, 3, 3}, {groups=15, pad=1, stride=2, act='relu'}},
+	{{1, 64, 12, 13}, {64, 1, 5, 5}, {groups=64, pad=2}}, {{3, 33, 8, 8}, {99, 1, 3, 2}, {groups=33, pad={0, 1, 1, 0}}},
+	{{1, 130, 11, 10}, {130, 1, 5, 5}, {groups=130, pad=2, stride={2, 3}}}, {{1, 20, 16, 17}, {20, 1, 3, 3}, {groups=20, dilation={2, 3}, pad={2, 3}}},
+	{{2, 40, 5, 5}, {40, 1, 1, 1}, {groups=40, stride=2}}, {{1, 17, 7, 8}, {17, 1, 6, 6}, {groups=17, pad={5, 0, 2, 3}}}, {{2, 96, 3, 1}, {96, 1, 3, 1}, {groups=96}},
+	{{2, 16, 6, 23}, {16, 1, 3, 3}, {groups=16, pad=1}}, {{1, 16, 5, 9}, {32, 1, 5, 3}, {groups=16, pad={2, 1}, act='relu'}}, -- pixels side by side
 }
 for i, shape in ipairs(shapes) do
 	it('shape ' .. i, function()
