@@ -25,6 +25,9 @@
 #define TASK_NS 50e6
 #define BYTES_PER_NS 20 /* of B, with few rows */
 #define COPY_ROWS 16
+#define FETCH_ROWS 64  /* up to this many rows reading B is a good part of the time */
+#define FAR (2 << 20)  /* numbers of a B that is larger than the caches that are fast */
+#define LINE 16        /* numbers of a cache line */
 #define SLAB 64        /* columns that make a library call worthwhile */
 #define WHOLE_WORK 1e9 /* products per library call: interrupts are seen between calls */
 
@@ -94,18 +97,35 @@ static enum ql_status copy_rows(struct ql_ctx *ctx, int64_t rows, int64_t column
 
 /* ---- tasks ---- */
 
-/* One panel of one depth times rows i..stop-1. */
+/* True if columns of B that are read for so few rows, each of them contiguous, come from beyond the caches. */
+static bool fetches(const struct job *j, int64_t rows)
+{
+	return j->b.row == 1 && rows <= FETCH_ROWS && j->n > FAR / j->k;
+}
+
+static void fetch(const float *b, int64_t numbers)
+{
+	for (int64_t l = 0; l < numbers; l += LINE)
+		__builtin_prefetch(b + l, 0, 2);
+}
+
+/* One panel of one depth times rows i..stop-1. The numbers of the next depth are fetched some for each tile. */
 static void panel_product(const struct job *j, int64_t i, int64_t stop, int64_t column, int columns, int64_t l)
 {
 	int nr = j->kernel->nr;
-	int64_t depth = ql_min64(DEPTH, j->k - l);
+	int64_t depth = ql_min64(DEPTH, j->k - l), fetched, share;
 	struct matrix b = {j->b.data + l * j->b.row + column * j->b.column, j->b.row, j->b.column};
 	_Alignas(64) float packed[PANEL];
 
 	ql_gemm_panel_f32(j->ctx->kernels->simd->variant, b.data, b.row, b.column, depth, columns, nr, packed);
-	for (; i < stop; i += j->kernel->mr)
+	fetched = fetches(j, stop - i) ? 0 : columns;
+	share = ql_ceil_div(columns, ql_ceil_div(stop - i, j->kernel->mr));
+	for (; i < stop; i += j->kernel->mr) {
+		for (int64_t some = ql_min64(fetched + share, columns); fetched < some; fetched++)
+			fetch(b.data + fetched * b.column + DEPTH, ql_min64(DEPTH, j->k - l - depth));
 		j->kernel->tile((int)ql_min64(j->kernel->mr, stop - i), columns, depth, j->a.data + i * j->a.row + l,
 			j->a.row, packed, nr, j->c + i * j->ldc + column, j->ldc, l > 0);
+	}
 }
 
 static void task_body(void *arg, int64_t begin, int64_t end)
