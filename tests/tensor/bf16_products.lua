@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- hw.force 'bf16': products of matrices of floats are made of bfloat16 numbers, only then, and the ledger says so.
 local LEVELS = {'ref bf16', 'avx2 bf16', 'avx512vnni bf16'}
 local before = hw.force()
