@@ -309,7 +309,7 @@ static const struct ql_doc docs[] = {
 		" behind a level or alone allow only these kernels of devices ('ref simt', "
 		"'mma'), of which gpu.kernels has a list. At level ref, devices add products in order, too. With the word bf16 behind a level "
 		"or alone ('bf16', 'avx2 bf16') the CPU's matmul and linear of floats up to 32 bits, and their gradients, round their "
-		"operands to bfloat16 and sum pairs of products in float32, as the instruction vdpbf16ps does: up to 3 times as fast with AVX512_BF16, with errors "
+		"operands to bfloat16 and sum pairs of products in float32, as the instruction vdpbf16ps does: about twice as fast with AVX512_BF16, with errors "
 		"of 2^-9 of each operand, the same bits at each level; path and kernel in quant.log say so. "
 		"Weights of float32 are rounded at each product, which takes longer than multiplying up to some 8 rows: convert them once (x:to 'bfloat16'). Alone it is an error on a processor without "
 		"that instruction. Codes, float64, convolution, attention and recurrent layers, ordered products and devices do not change. The same "
