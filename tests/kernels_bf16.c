@@ -6,6 +6,7 @@
 #include <fenv.h>
 #include <math.h>
 
+#include "tensor/half.h"
 #include "tests/tools/kernels.h"
 
 enum fill { NEAR, BITS, SPECIAL, TINY, FILLS };
@@ -21,22 +22,6 @@ static uint16_t number(enum fill fill)
 	case TINY: return (uint16_t)((draw() & 0x83ff) | 0x1f00);
 	default: return (uint16_t)draw();
 	}
-}
-
-static float of_bits(uint32_t bits)
-{
-	float x;
-
-	memcpy(&x, &bits, sizeof(x));
-	return x;
-}
-
-static uint32_t bits_of(float x)
-{
-	uint32_t bits;
-
-	memcpy(&bits, &x, sizeof(bits));
-	return bits;
 }
 
 static float normal(float x)
@@ -66,8 +51,8 @@ static float wanted(int64_t pairs, const uint16_t *a, const uint32_t *column, in
 	for (int64_t l = 0; l < pairs; l++) {
 		uint32_t b = column[l * nr];
 
-		sum = once(of_bits((uint32_t)a[2 * l + 1] << 16), of_bits(b & 0xffff0000u), sum);
-		sum = once(of_bits((uint32_t)a[2 * l] << 16), of_bits(b << 16), sum);
+		sum = once(ql_of_bits((uint32_t)a[2 * l + 1] << 16), ql_of_bits(b & 0xffff0000u), sum);
+		sum = once(ql_of_bits((uint32_t)a[2 * l] << 16), ql_of_bits(b << 16), sum);
 	}
 	return sum;
 }
@@ -88,7 +73,7 @@ static void check_tile(const struct ql_gemm_bf16 *k, int rows, int columns, int6
 	for (int i = 0; add && i < rows; i++)
 		for (int j = 0; j < columns; j++)
 			c[i * ldc + j] = before[i * ldc + j] =
-				fill == TINY ? of_bits(draw() & 0x80ffffffu) : (float)draw() * 0x1p-30f;
+				fill == TINY ? ql_of_bits(draw() & 0x80ffffffu) : (float)draw() * 0x1p-30f;
 	k->tile(rows, columns, pairs, a, lda, panel, c, ldc, add);
 	for (int i = 0; i < rows; i++)
 		for (int j = 0; j < ldc && i * ldc + j < ldc * (rows - 1) + columns; j++) {
@@ -99,7 +84,7 @@ static void check_tile(const struct ql_gemm_bf16 *k, int rows, int columns, int6
 				continue;
 			}
 			w = add ? before[i * ldc + j] + w : w;
-			good &= bits_of(w) == bits_of(*got) || (isnan(w) && isnan(*got));
+			good &= ql_bits(w) == ql_bits(*got) || (isnan(w) && isnan(*got));
 		}
 	CHECK(good, "%s: rows %d, columns %d, pairs %lld, fill %d%s", k->name, rows, columns, (long long)pairs, fill,
 		add ? ", added" : "");
@@ -124,8 +109,8 @@ static void test_gemm_bf16(const void *kernel)
 		for (size_t d = 0; d < sizeof(depth) / sizeof(depth[0]); d++)
 			for (int i = 0; i < 20; i++)
 				check_tile(k, k->mr, k->nr, depth[d], (enum fill)fill, i & 1);
-	CHECK(fegetround() == FE_TONEAREST && normal(of_bits(1)) == 0 && of_bits(3) * 0.5f != 0, "%s: changed the mode",
-		k->name);
+	CHECK(fegetround() == FE_TONEAREST && normal(ql_of_bits(1)) == 0 && ql_of_bits(3) * 0.5f != 0,
+		"%s: changed the mode", k->name);
 }
 
 #define test_gemm_f32 NULL

@@ -208,18 +208,7 @@ enum ql_status ql_gemm_bf16(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k,
 	const struct ql_matrix_float *b, float *c, int64_t ldc)
 {
 	const struct ql_gemm_bf16 *kernel = ctx->kernels->gemm_bf16;
-	struct job j = {.ctx = ctx,
-		.form = &as_bf16,
-		.mr = kernel->mr,
-		.nr = kernel->nr,
-		.rate = kernel->rate,
-		.m = m,
-		.n = n,
-		.k = k,
-		.from = a,
-		.b = b,
-		.c = c,
-		.ldc = ldc};
+	struct job j = {ctx, &as_bf16, kernel->mr, kernel->nr, kernel->rate, m, n, k, a, b, .c = c, .ldc = ldc};
 
 	return product(ctx, &j);
 }
@@ -228,18 +217,7 @@ enum ql_status ql_gemm_half(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k,
 	const struct ql_matrix_float *b, float *c, int64_t ldc)
 {
 	const struct ql_gemm_f32 *kernel = ctx->kernels->tiles;
-	struct job j = {.ctx = ctx,
-		.form = &as_f32,
-		.mr = kernel->mr,
-		.nr = kernel->nr,
-		.rate = kernel->rate,
-		.m = m,
-		.n = n,
-		.k = k,
-		.from = a,
-		.b = b,
-		.c = c,
-		.ldc = ldc};
+	struct job j = {ctx, &as_f32, kernel->mr, kernel->nr, kernel->rate, m, n, k, a, b, .c = c, .ldc = ldc};
 
 	return product(ctx, &j);
 }

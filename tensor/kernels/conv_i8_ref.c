@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Portable tile of a convolution of codes: the sums of one pixel, then their codes.
  */
-#include "tensor/kernels/kernels.h"
+#include "tensor/kernels/conv_i8_code.h"
 
 #define MOST 4
-
-static int32_t rounded(float v, float lo, float hi)
-{
-	v = v < lo ? lo : v;
-	v = v > hi ? hi : v;
-	return (int32_t)((v + 12582912.0f) - 12582912.0f);
-}
 
 /* x: the first byte of the pixel's window */
 static void add_up(int columns, const struct ql_conv_i8_sums *s, const uint8_t *x, const int8_t *w, uint32_t *sum)
@@ -24,21 +17,6 @@ static void add_up(int columns, const struct ql_conv_i8_sums *s, const uint8_t *
 					sum[o] += (uint32_t)(x[s->at[k] + 4 * q + l] * w[4 * o + l]);
 }
 
-static uint8_t code_of(
-	const struct ql_conv_i8_codes *c, int o, uint32_t sum, const uint8_t *other /* NULL, or of this output */)
-{
-	int32_t least = (int32_t)(sum + (uint32_t)c->bias[o]), v;
-	float a, b;
-
-	least = least < c->least ? c->least : least;
-	v = rounded((float)least * c->factor[o], c->lo, c->hi);
-	if (!other)
-		return (uint8_t)(v + c->zero);
-	a = (float)v * c->by[0];
-	b = (float)((*other ^ c->flip) - c->other_zero) * c->by[1];
-	return (uint8_t)(rounded(a + b, c->sum_lo, c->sum_hi) + c->sum_zero);
-}
-
 static void codes(int rows, int columns, const struct ql_conv_i8_sums *s, const struct ql_conv_i8_codes *c,
 	const uint8_t *x, const int8_t *panel, const uint8_t *other, uint8_t *to)
 {
@@ -47,7 +25,7 @@ static void codes(int rows, int columns, const struct ql_conv_i8_sums *s, const 
 	for (int i = 0; i < rows; i++) {
 		add_up(columns, s, x + i * s->step, panel, sum);
 		for (int o = 0; o < columns; o++)
-			to[i * c->pitch + o] = code_of(c, o, sum[o], other ? other + i * c->pitch + o : NULL);
+			to[i * c->pitch + o] = ql_conv_i8_code(c, o, sum[o], other ? other + i * c->pitch + o : NULL);
 	}
 }
 

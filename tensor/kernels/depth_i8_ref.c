@@ -3,16 +3,9 @@
  */
 #include <string.h>
 
-#include "tensor/kernels/kernels.h"
+#include "tensor/kernels/conv_i8_code.h"
 
 #define LANES 1
-
-static int32_t rounded(float v, float lo, float hi)
-{
-	v = v < lo ? lo : v;
-	v = v > hi ? hi : v;
-	return (int32_t)((v + 12582912.0f) - 12582912.0f);
-}
 
 /* x: the first channel of the pixel's window */
 static void add_up(int channels, const struct ql_depth_i8_sums *s, const uint8_t *x, const int8_t *w, int32_t *sum)
@@ -27,21 +20,6 @@ static void add_up(int channels, const struct ql_depth_i8_sums *s, const uint8_t
 	}
 }
 
-static uint8_t code_of(
-	const struct ql_conv_i8_codes *c, int o, uint32_t sum, const uint8_t *other /* NULL, or of this pixel */)
-{
-	int32_t least = (int32_t)(sum + (uint32_t)c->bias[o]), v;
-	float a, b;
-
-	least = least < c->least ? c->least : least;
-	v = rounded((float)least * c->factor[o], c->lo, c->hi);
-	if (!other)
-		return (uint8_t)(v + c->zero);
-	a = (float)v * c->by[0];
-	b = (float)((other[o] ^ c->flip) - c->other_zero) * c->by[1];
-	return (uint8_t)(rounded(a + b, c->sum_lo, c->sum_hi) + c->sum_zero);
-}
-
 static void codes(int rows, int channels, const struct ql_depth_i8_sums *s, const struct ql_conv_i8_codes *c,
 	const uint8_t *x, const int8_t *w, const uint8_t *other, uint8_t *to)
 {
@@ -50,7 +28,8 @@ static void codes(int rows, int channels, const struct ql_depth_i8_sums *s, cons
 	for (int i = 0; i < rows; i++) {
 		add_up(channels, s, x + i * s->step, w, sum);
 		for (int o = 0; o < channels; o++)
-			to[i * c->pitch + o] = code_of(c, o, (uint32_t)sum[o], other ? other + i * c->pitch : NULL);
+			to[i * c->pitch + o] =
+				ql_conv_i8_code(c, o, (uint32_t)sum[o], other ? other + i * c->pitch + o : NULL);
 	}
 }
 
