@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Exported C with codes of every packed width: weights as streams of bits in rows of no whole group, with and without zero
 -- points, decoded and in integer products; activations of as many bits. Weights in floats of 16 and 8 bits.
+-- labels: once
 local exported = dofile 'tests/tools/exported.lua'
 
 tensor.seed(3)

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- JPEG files of Pillow 13 (its own pixels beside them), as they are, cut, damaged, with sizes that are none.
+-- labels: once
 local FILES = {
 	colour = {shape = {6, 11, 3}, bytes = [[
 		ffd8ffe000104a46494600010100000100010000ffdb0043000503040404030504040405050506070c08070707070f0b0b090c110f1212110f111113161c1713141a1511

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Quantized tensors in .safetensors: every format comes back as it was, and a crafted file is refused in one line.
+-- labels: once
 local FOLDER = os.tmpname()
 os.remove(FOLDER)
 local FILE = FOLDER .. '.safetensors'

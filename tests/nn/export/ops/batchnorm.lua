@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Batch normalization in exported C: alone, before a layer that cannot take it in, and in float variants.
+-- labels: once
 local exported = dofile 'tests/tools/exported.lua'
 exported.skip()
 tensor.seed(29)

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Whole networks without a float between their first and last op: a Transformer, one with shared heads and gates, an MLP with
 -- gelu. No op falls back, and exported C gives the same bits.
+-- labels: once
 local exported = dofile 'tests/tools/exported.lua'
 exported.skip()
 tensor.seed(48)
