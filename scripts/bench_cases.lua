@@ -135,6 +135,13 @@ local cases = {
 			return function() return x:linear(w) end
 		end,
 	},
+	gemm_bf16_tiles = { -- the sums of AMX
+		['*'] = function(a)
+			local x, w = uniform(a.M, a.K):to 'bfloat16', uniform(a.N, a.K):to 'bfloat16'
+			hw.force 'bf16tiles'
+			return function() return x:linear(w) end
+		end,
+	},
 	gemm_f16 = {
 		['*'] = function(a)
 			local x, w = uniform(a.M, a.K):to 'float16', uniform(a.N, a.K):to 'float16'

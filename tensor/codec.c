@@ -20,6 +20,7 @@
 #define PIECE 4096           /* elements per piece, at least, where scales are found piece by piece */
 #define FIT_MOST (128 << 10) /* largest run that is in the cache when it is encoded: half of 1 MiB */
 #define AHEAD_MOST (8 << 10) /* elements of a piece while which the next one is fetched: both stay in the cache */
+#define STREAM_AHEAD 512     /* elements, in one pass over memory: a stream alone waits for it (1.2 times) */
 #define SHORT_BLOCK 256
 
 static struct ql_codec_run run_at(const struct ql_codec *c, int64_t row, int64_t column, int64_t n, int64_t scale)
@@ -36,8 +37,11 @@ static struct ql_codec_run run_at(const struct ql_codec *c, int64_t row, int64_t
 	r.affine.hi = c->hi && !r.affine.each ? c->hi[scale] : c->codes.hi;
 	r.lo = c->lo && r.affine.each ? c->lo + scale : NULL;
 	r.hi = c->hi && r.affine.each ? c->hi + scale : NULL;
-	r.affine.ahead =
-		c->fit && c->piece <= AHEAD_MOST && r.plain + c->piece + n <= c->g.rows * c->g.row ? c->piece : 0;
+	if (c->fit)
+		r.affine.ahead =
+			c->piece <= AHEAD_MOST && r.plain + c->piece + n <= c->g.rows * c->g.row ? c->piece : 0;
+	else
+		r.affine.ahead = c->stream && r.plain + STREAM_AHEAD + n <= c->g.rows * c->g.row ? STREAM_AHEAD : 0;
 	r.affine.stream = c->stream && !r.lo && !(r.shift && c->out); /* else the result is read again soon */
 	return r;
 }

@@ -15,7 +15,8 @@ enum ql_cpu_feature {
 	QL_CPU_AVX512VNNI = 8,    /* vpdpbusd on zmm */
 	QL_CPU_AVX512POPCNT = 16, /* vpopcntdq */
 	QL_CPU_AVX512BF16 = 32,
-	QL_CPU_AMX_INT8 = 64 /* tile unit, and the OS permits its use */
+	QL_CPU_AMX_INT8 = 64, /* tile unit, and the OS permits its use */
+	QL_CPU_AMX_BF16 = 128 /* likewise */
 };
 
 struct ql_cpu {
@@ -32,8 +33,10 @@ uint64_t ql_cpu_stream_above(void);
 
 /* Levels that QUOLL_KERNEL and hw.force accept, lowest first; each includes those before it. */
 #define QL_CPU_LEVELS "ref avx2 avxvnni avx512vnni amx"
-/* Word that may stand beside them: products of matrices of floats are made of bfloat16 numbers. */
+/* Words that may stand beside them: products of matrices of floats are made of bfloat16 numbers, with the sums of AVX512_BF16's
+ * instruction or with those of AMX_BF16's. */
 #define QL_CPU_BF16 "bf16"
+#define QL_CPU_BF16_TILES "bf16tiles"
 /* Families of kernels of devices (gpu/abi.h), which may stand beside a level: "ref simt". */
 #define QL_DEVICE_FAMILIES "simt dp4a mma wgmma cublas cudnn"
 /* Features of a level; -1 for an unknown name. "native" gives all features. */

@@ -44,6 +44,24 @@ static float once(float x, float y, float sum)
 	return normal((float)s);
 }
 
+/* The sums of tiles: of groups of pairs, even and odd products apart, added to the sum. */
+static float wanted_tiles(int64_t pairs, const uint16_t *a, const uint32_t *column, int nr, float sum)
+{
+	for (int64_t l = 0; l < pairs; l += QL_BF16_GROUP) {
+		float even = 0, odd = 0;
+
+		for (int64_t p = l; p < l + QL_BF16_GROUP; p++) {
+			uint32_t b = p < pairs ? column[p * nr] : 0, x = p < pairs ? a[2 * p] : 0,
+				 y = p < pairs ? a[2 * p + 1] : 0;
+
+			even = once(ql_of_bits(x << 16), ql_of_bits(b << 16), even);
+			odd = once(ql_of_bits(y << 16), ql_of_bits(b & 0xffff0000u), odd);
+		}
+		sum = normal(normal(sum) + normal(even + odd));
+	}
+	return sum;
+}
+
 static float wanted(int64_t pairs, const uint16_t *a, const uint32_t *column, int nr)
 {
 	float sum = 0;
@@ -83,7 +101,9 @@ static void check_tile(const struct ql_gemm_bf16 *k, int rows, int columns, int6
 				good &= guarded(got, 0, sizeof(*got));
 				continue;
 			}
-			w = add ? before[i * ldc + j] + w : w;
+			w = k->tiles ? wanted_tiles(pairs, a + i * lda, panel + j, k->nr, add ? before[i * ldc + j] : 0)
+			    : add    ? before[i * ldc + j] + w
+				     : w;
 			good &= ql_bits(w) == ql_bits(*got) || (isnan(w) && isnan(*got));
 		}
 	CHECK(good, "%s: rows %d, columns %d, pairs %lld, fill %d%s", k->name, rows, columns, (long long)pairs, fill,
@@ -93,6 +113,43 @@ static void check_tile(const struct ql_gemm_bf16 *k, int rows, int columns, int6
 	free(panel);
 	free(c);
 	free(before);
+}
+
+/* Lines of B in place, of any number of k: the bits of `tile` with both as it wants them. */
+static void check_few(const struct ql_gemm_bf16 *k, int rows, int columns, int64_t n, enum fill fill)
+{
+	int64_t pairs = (n + 1) / 2, lda = 2 * pairs, ldb = n + 3;
+	uint16_t *a = take((size_t)(lda * rows) * 2), *b = take((size_t)(ldb * (columns - 1) + n) * 2);
+	uint32_t *packed = take((size_t)(pairs * rows) * 4), *panel = take((size_t)(pairs * k->nr) * 4);
+	size_t used = (size_t)(columns * rows) * sizeof(float);
+	float *c = take(used + 64), sum;
+	bool good = true;
+
+	for (int64_t i = 0; i < lda * rows; i++)
+		a[i] = i % lda < n ? number(fill) : 0;
+	for (int j = 0; j < columns; j++)
+		for (int64_t l = 0; l < n; l++)
+			b[j * ldb + l] = number(fill);
+	for (int64_t l = 0; l < pairs; l++) {
+		for (int i = 0; i < rows; i++)
+			memcpy(packed + l * rows + i, a + i * lda + 2 * l, 4);
+		for (int j = 0; j < columns; j++)
+			panel[l * k->nr + j] =
+				(2 * l + 1 < n ? (uint32_t)b[j * ldb + 2 * l + 1] << 16 : 0) | b[j * ldb + 2 * l];
+	}
+	k->few(rows, columns, n, packed, b, ldb, c);
+	for (int i = 0; i < rows; i++)
+		for (int j = 0; j < columns; j++) {
+			k->tile(1, 1, pairs, a + i * lda, lda, panel + j, &sum, 1, false);
+			good &= ql_bits(sum) == ql_bits(c[j * rows + i]) || (isnan(sum) && isnan(c[j * rows + i]));
+		}
+	CHECK(good, "%s: %d rows, %d lines of %lld, fill %d", k->name, rows, columns, (long long)n, fill);
+	CHECK(guarded(c, used, used + 64), "%s: wrote behind its sums", k->name);
+	free(a);
+	free(b);
+	free(packed);
+	free(panel);
+	free(c);
 }
 
 static void test_gemm_bf16(const void *kernel)
@@ -105,6 +162,9 @@ static void test_gemm_bf16(const void *kernel)
 		for (int columns = 1; columns <= k->nr; columns++)
 			check_tile(k, rows, columns, depth[(rows + columns) % 7], (enum fill)(columns % FILLS),
 				columns & 4);
+	for (int rows = 1; k->few && rows <= QL_BF16_FEW; rows++)
+		for (int columns = 1; columns <= k->nr; columns++)
+			check_few(k, rows, columns, 1 + (rows * 37 + columns * 11) % 131, (enum fill)(columns % FILLS));
 	for (int fill = 0; fill < FILLS; fill++)
 		for (size_t d = 0; d < sizeof(depth) / sizeof(depth[0]); d++)
 			for (int i = 0; i < 20; i++)
@@ -127,6 +187,8 @@ static void test_gemm_bf16(const void *kernel)
 #define test_simd NULL
 #define test_limit NULL
 
+extern const struct ql_gemm_bf16 gemm_bf16_tiles_amx_model;
+
 int main(void)
 {
 #define F(name) {#name, test_##name},
@@ -134,5 +196,7 @@ int main(void)
 #undef F
 
 	test_kernels(families, sizeof(families) / sizeof(families[0]));
+	test_kernel(&(struct family){"gemm_bf16", test_gemm_bf16}, "tiles_amx on a model of its instructions",
+		&gemm_bf16_tiles_amx_model);
 	return check_end();
 }

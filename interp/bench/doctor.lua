@@ -31,7 +31,7 @@ local function check_program(add, facts)
 	add('libturbojpeg', facts.jpeg and 'ok' or 'none', facts.jpeg and 'reads JPEG' or 'not here: no JPEG; apt-get install libturbojpeg0')
 end
 
-local EXTENSIONS = {'vnni', 'avxvnni', 'amx', 'bf16', 'popcnt'}
+local EXTENSIONS = {'vnni', 'avxvnni', 'amx', 'bf16', 'bf16tiles', 'popcnt'}
 
 local function check_processor(add)
 	local f = hw.features()

@@ -4,7 +4,8 @@
  * only have made one slower.
  *
  * Every thread has a part of its own, and memory is read and written by the thread that touched it first. Blocks: 4 times the last
- * cache for memory; half of a core's L2, and half of L3 shared by all, for these.
+ * cache for memory; half of a core's L2; four times L2 for L3, at most half of the thread's share: a cache of 300 MiB is shared with
+ * cores that this system may not see, and gave 51 GB/s of 16 MiB, 40 of 128.
  */
 #include <string.h>
 #include <time.h>
@@ -102,7 +103,7 @@ static int64_t part_of(enum what what, int threads)
 	if (what == L2)
 		part = cpu->l2 / 2;
 	else if (what == L3)
-		part = share / 2 > 2 * cpu->l2 ? share / 2 : 0;
+		part = share / 2 > 2 * cpu->l2 ? (share / 2 < 4 * cpu->l2 ? share / 2 : 4 * cpu->l2) : 0;
 	else if (cpu->l3 > MOST / 4)
 		part = MOST / (size_t)threads;
 	else

@@ -161,7 +161,8 @@ static const struct ql_doc families[] = {
 			"as long."},
 	{.name = "gemm_bf16",
 		.text = "Product of matrices of bfloat16 numbers with float32 sums, under hw.force 'bf16': pairs of products with the "
-			"roundings of the instruction vdpbf16ps, the odd element first; the same bits on every kernel."},
+			"roundings of the instruction vdpbf16ps, the odd element first; the same bits on every kernel. Kernels with tiles in their "
+			"names are those of hw.force 'bf16tiles': sums of tdpbf16ps."},
 	{.name = "gemm_coded",
 		.text = "Products with a matrix of codes, decoded in registers: of floats in float32 sums, of 8-bit codes in exact sums of "
 			"blocks that are scaled in their order; the latter are the same bits on every kernel."},

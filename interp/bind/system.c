@@ -97,6 +97,7 @@ static int hw_features(lua_State *L)
 	set_flag(L, "avxvnni", f & QL_CPU_AVXVNNI);
 	set_flag(L, "amx", f & QL_CPU_AMX_INT8);
 	set_flag(L, "bf16", f & QL_CPU_AVX512BF16);
+	set_flag(L, "bf16tiles", f & QL_CPU_AMX_BF16);
 	set_flag(L, "popcnt", f & QL_CPU_AVX512POPCNT);
 	set_size(L, "cores", (size_t)cpu->cores);
 	lua_pushboolean(L, ql_team_pinned());
@@ -123,12 +124,17 @@ static int hw_force(lua_State *L)
 				L, "force: wanted one of %s native, got %s", QL_CPU_LEVELS, luaL_typename(L, 1));
 		level = lua_tostring(L, 1);
 		if (!ql_kernels_force(level) && ql_kernels_known(level))
-			return ql_error(L,
-				"force: bf16: wanted a processor with AVX512_BF16, or a level before it ('avx2 bf16' gives the same bits), got %s",
-				ql_cpu()->name);
+			return ql_error(L, "force: %s, or a level before it ('avx2 %s' gives the same bits), got %s",
+				strstr(level, QL_CPU_BF16_TILES) ? QL_CPU_BF16_TILES
+					": wanted a processor with AMX_BF16"
+								 : QL_CPU_BF16 ": wanted a processor with AVX512_BF16",
+				strstr(level, QL_CPU_BF16_TILES) ? QL_CPU_BF16_TILES : QL_CPU_BF16, ql_cpu()->name);
 		if (!ql_kernels_known(level))
 			return ql_error(L, "force: wanted one of %s native, got '%.40s'%s", QL_CPU_LEVELS, level,
-				ql_nearest(level, QL_CPU_LEVELS " native " QL_CPU_BF16 " " QL_DEVICE_FAMILIES, near));
+				ql_nearest(level,
+					QL_CPU_LEVELS " native " QL_CPU_BF16 " " QL_CPU_BF16_TILES
+						      " " QL_DEVICE_FAMILIES,
+					near));
 		for (const struct ql_device *d = ql_ctx_of(L)->devices; d && !status; d = d->next)
 			status = ql_gpu_force(d);
 		if (status)
@@ -280,7 +286,7 @@ static const luaL_Reg internal[] = {{"width", internal_width}, {"fix_width", int
 
 static const struct ql_attr force_attrs[] = {
 	{"level", QL_ATTR_STRING, QL_POSITIONAL, QL_CPU_LEVELS " native",
-		"the best kernels allowed, bf16, and families of devices' kernels (" QL_DEVICE_FAMILIES
+		"the best kernels allowed, bf16 or bf16tiles, and families of devices' kernels (" QL_DEVICE_FAMILIES
 		"); none: only reports"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
@@ -294,7 +300,7 @@ static const struct ql_doc docs[] = {
 	{"features", "hw.features()",
 		"What this processor has, as a table: name; simd (sse2, avx2, avx512) and width, its bytes "
 		"per register; vnni, "
-		"avxvnni, amx, bf16, popcnt (vectors of bit counts) as booleans, true only when the "
+		"avxvnni, amx, bf16, bf16tiles (AMX_BF16), popcnt (vectors of bit counts) as booleans, true only when the "
 		"operating system allows "
 		"their use; cores; pinned: each thread stays on one; l1, l2, l3 in bytes (0: not known); level, the kernels that are in force "
 		"(hw.force); gpu, its "
@@ -312,7 +318,8 @@ static const struct ql_doc docs[] = {
 		"operands to bfloat16 and sum pairs of products in float32, as the instruction vdpbf16ps does: about twice as fast with AVX512_BF16, with errors "
 		"of 2^-9 of each operand, the same bits at each level; path and kernel in quant.log say so. "
 		"Weights of float32 are rounded at each product, which takes longer than multiplying up to some 8 rows: convert them once (x:to 'bfloat16'). Alone it is an error on a processor without "
-		"that instruction. Codes, float64, convolution, attention and recurrent layers, ordered products and devices do not change. The same "
+		"that instruction. The word bf16tiles in its place has the sums of AMX's tdpbf16ps: of 32 products the even and the odd ones apart, "
+		"which no other instruction adds so; again the same bits at each level, but others than those of bf16. Codes, float64, convolution, attention and recurrent layers, ordered products and devices do not change. The same "
 		"from outside: QUOLL_KERNEL=avx2. See hw.kernels.",
 		"before = hw.force 'ref'\nprint(hw.features().level)  --> ref\nhw.force(before)", force_attrs},
 	{NULL, NULL, NULL, NULL, NULL},

@@ -57,7 +57,7 @@ ROWS = (
     _named('limit', ['fma', 'int8', 'read', 'copy', 'write', 'quantize', 'l2', 'l3'])
     + _products('gemm_f32') + _products('gemm_i8') + _products('gemm_i8_matmul', [SQUARES[0]] + FEW, False)
     + _products('gemm_i8_dynamic')
-    + [('gemm_' + way, '%dx%dx%d' % s, dict(M=s[0], N=s[1], K=s[2])) for way in ('bf16', 'f16') for s in [(1024,) * 3] + FEW]
+    + [('gemm_' + way, '%dx%dx%d' % s, dict(M=s[0], N=s[1], K=s[2])) for way in ('bf16', 'bf16_tiles', 'f16') for s in [(1024,) * 3] + FEW]
     + _products('w4', FEW) + _products('w4_float', FEW)
     + [('format', '%s_%s' % (way, f), dict(M=1, N=4096, K=4096, cold=1, spec=f, way=way)) for way in ('dynamic', 'weight_only') for f in FORMATS]
     + _conv('conv') + _conv('conv_i8') + _depthwise()
@@ -72,9 +72,9 @@ ROWS = (
 
 CASES = list(dict.fromkeys(row[0] for row in ROWS))
 
-PRODUCTS = ('gemm_f32', 'gemm_i8', 'gemm_i8_matmul', 'gemm_i8_dynamic', 'gemm_bf16', 'gemm_f16', 'w4', 'w4_float')
+PRODUCTS = ('gemm_f32', 'gemm_i8', 'gemm_i8_matmul', 'gemm_i8_dynamic', 'gemm_bf16', 'gemm_bf16_tiles', 'gemm_f16', 'w4', 'w4_float')
 PASSES = {'quant_tensor': 5, 'quant_row': 5, 'dequant_tensor': 5, 'minmax': 4, 'dyn_quant': 9, 'quant_block32': 5, 'observe': 4}  # bytes an element
-BITS = {'w4': 4.5, 'w4_float': 4.5, 'gemm_i8': 8, 'gemm_i8_dynamic': 8, 'gemm_i8_matmul': 8, 'gemm_f32': 32, 'gemm_bf16': 16, 'gemm_f16': 16}  # of a weight, scales included
+BITS = {'w4': 4.5, 'w4_float': 4.5, 'gemm_i8': 8, 'gemm_i8_dynamic': 8, 'gemm_i8_matmul': 8, 'gemm_f32': 32, 'gemm_bf16': 16, 'gemm_bf16_tiles': 16, 'gemm_f16': 16}  # of a weight, scales included
 
 
 def work(case, item, a):
@@ -82,7 +82,7 @@ def work(case, item, a):
     first of the names that it has. None: no limit of this kind."""
     if case in PRODUCTS and a['M'] == 1:  # each weight is read once
         return a['N'] * a['K'] * BITS[case] / 8e9, ('read',) if a.get('cold') or BITS[case] > 8 else ('l3', 'read')
-    if case in PRODUCTS and case != 'gemm_bf16':
+    if case in PRODUCTS and not case.startswith('gemm_bf16'):
         return 2e-9 * a['M'] * a['N'] * a['K'], ('fma',) if case in ('gemm_f32', 'gemm_f16', 'w4_float') else ('int8',)
     if case in ('conv', 'conv_i8') and not a.get('grad'):
         taps = (3 * a['H'] - 2) ** 2  # those inside of the image
@@ -95,7 +95,7 @@ def work(case, item, a):
 # case -> who answers it besides Quoll
 _TORCH = ['torch', 'torch_onednn', 'torch_fbgemm']
 WHO = {
-    'gemm_bf16': ['torch'], 'gemm_f16': ['torch'],
+    'gemm_bf16': ['torch'], 'gemm_bf16_tiles': ['torch'], 'gemm_f16': ['torch'],
     'gemm_f32': ['torch', 'torch_onednn', 'ort', 'openvino', 'numpy', 'dnnl2', 'openblas', 'blis', 'ggml_f32'],
     'gemm_i8': _TORCH + ['ort', 'ort_s32', 'ort_qlinear', 'dnnl2', 'dnnl2_s8s8'],
     'gemm_i8_matmul': ['torch'],

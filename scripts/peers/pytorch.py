@@ -51,8 +51,8 @@ def products(torch, case, a):
     if case == 'gemm_f32':
         x, y = torch.rand(m, k), torch.rand(k, n)
         return lambda: x @ y
-    if case in ('gemm_bf16', 'gemm_f16'):  # both operands and the result
-        dtype = torch.bfloat16 if case == 'gemm_bf16' else torch.float16
+    if case in ('gemm_bf16', 'gemm_bf16_tiles', 'gemm_f16'):  # both operands and the result
+        dtype = torch.float16 if case == 'gemm_f16' else torch.bfloat16
         x, w = torch.rand(m, k).to(dtype), torch.rand(n, k).to(dtype)
         return lambda: torch.nn.functional.linear(x, w)
     if case in ('gemm_i8', 'gemm_i8_matmul'):  # s8 x s8, bare sums, nothing prepacked

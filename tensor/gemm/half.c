@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "tensor/gemm/bf16_few.h"
 #include "tensor/gemm/gemm.h"
 #include "tensor/gemm/half_few.h"
 #include "tensor/gemm/half_pack.h"
@@ -166,7 +167,8 @@ static enum ql_status take_rows(struct ql_ctx *ctx, struct job *j)
 {
 	const struct ql_matrix_float *a = j->from;
 
-	if (j->form == &as_f32 && a->dtype == QL_float32 && a->column == 1 && (j->m <= j->mr || a->row % 256)) {
+	if (a->column == 1 && (j->form == &as_f32 ? a->dtype == QL_float32 && (j->m <= j->mr || a->row % 256)
+						  : ctx->kernels->gemm_bf16->tiles && ql_is_bf16(a) && j->k % 2 == 0)) {
 		j->a = a->data;
 		j->lda = a->row;
 		return QL_OK;
@@ -210,6 +212,8 @@ enum ql_status ql_gemm_bf16(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k,
 	const struct ql_gemm_bf16 *kernel = ctx->kernels->gemm_bf16;
 	struct job j = {ctx, &as_bf16, kernel->mr, kernel->nr, kernel->rate, m, n, k, a, b, .c = c, .ldc = ldc};
 
+	if (k > 0 && m > 0 && n > 0 && ql_gemm_bf16_is_few(ctx, m, b))
+		return ql_gemm_bf16_few(ctx, m, n, k, a, b, c, ldc);
 	return product(ctx, &j);
 }
 

@@ -21,6 +21,11 @@ static bool is_bf16(unsigned dtype)
 	return ql_dtype_is_half(dtype) && ql_dtypes[dtype].digits <= 8;
 }
 
+bool ql_is_bf16(const struct ql_matrix_float *x)
+{
+	return is_bf16(x->dtype);
+}
+
 /* n adjacent numbers */
 typedef void adjacent_fn(int variant, unsigned dtype, const void *from, int64_t n, void *to);
 

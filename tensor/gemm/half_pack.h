@@ -8,6 +8,8 @@
 
 /* `variant`: of the loops of tensor/vmath/simd.h. */
 
+/* Whether its numbers are bfloat16's. */
+bool ql_is_bf16(const struct ql_matrix_float *x);
 /* n elements from element `at` of x->data on, `step` apart: rounded half to even to bfloat16, or as float32. */
 void ql_bf16_line(int variant, const struct ql_matrix_float *x, int64_t at, int64_t step, int64_t n, uint16_t *to);
 void ql_f32_line(int variant, const struct ql_matrix_float *x, int64_t at, int64_t step, int64_t n, float *to);

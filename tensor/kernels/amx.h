@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The tile instructions of a kernel: intrinsics, or with QL_AMX_MODEL plain C that does what the manual says of each
- * (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2: LDTILECFG, TILELOADD, TILESTORED, TDPBUSD, TDPBSSD),
- * so that the kernel's own code is tested on processors without them. Tile numbers are constants.
+ * (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2: LDTILECFG, TILELOADD, TILESTORED, TDPBUSD, TDPBSSD,
+ * TDPBF16PS), so that the kernel's own code is tested on processors without them. Tile numbers are constants.
  */
 #ifndef QUOLL_TENSOR_KERNELS_AMX_H
 #define QUOLL_TENSOR_KERNELS_AMX_H
@@ -22,6 +22,8 @@ struct amx_config {
 _Static_assert(sizeof(struct amx_config) == 64, "as the processor reads it");
 
 #ifdef QL_AMX_MODEL
+
+#include "tensor/kernels/gemm_bf16_ref.h"
 
 static _Thread_local struct amx_config amx_shape;
 static _Thread_local uint8_t amx_tile[8][AMX_ROWS][AMX_BYTES];
@@ -77,6 +79,35 @@ static inline void amx_dot(int c, int a, int b, int sign)
 			}
 }
 
+/* One element of c: pairs of row m of a by column n of b, whose element n of row g is the pair of k 2 g; the even and the odd products
+ * are summed apart, from 0, then added, then added to c. */
+static inline float amx_dot_pairs(float sum, int a, int b, int m, int n)
+{
+	float even = 0, odd = 0;
+
+	for (int g = 0; g < amx_shape.bytes[a] / 4; g++) {
+		uint32_t x, y;
+
+		memcpy(&x, &amx_tile[a][m][4 * g], 4);
+		memcpy(&y, &amx_tile[b][g][4 * n], 4);
+		even = bf16_fma(bf16_low(x), bf16_low(y), even);
+		odd = bf16_fma(bf16_high(x), bf16_high(y), odd);
+	}
+	return bf16_normal(bf16_normal(sum) + bf16_normal(even + odd));
+}
+
+static inline void amx_dot_bf16(int c, int a, int b)
+{
+	for (int m = 0; m < amx_shape.rows[c]; m++)
+		for (int n = 0; n < amx_shape.bytes[c] / 4; n++) {
+			float sum;
+
+			memcpy(&sum, &amx_tile[c][m][4 * n], 4);
+			sum = amx_dot_pairs(sum, a, b, m, n);
+			memcpy(&amx_tile[c][m][4 * n], &sum, 4);
+		}
+}
+
 #define amx_dot_u8_s8(c, a, b) amx_dot(c, a, b, 0)
 #define amx_dot_s8_s8(c, a, b) amx_dot(c, a, b, 128)
 
@@ -102,6 +133,7 @@ static inline void amx_configure(const struct amx_config *c)
 #define amx_store(t, p, stride) _tile_stored(t, p, stride)
 #define amx_dot_u8_s8(c, a, b) _tile_dpbusd(c, a, b)
 #define amx_dot_s8_s8(c, a, b) _tile_dpbssd(c, a, b)
+#define amx_dot_bf16(c, a, b) _tile_dpbf16ps(c, a, b)
 
 #endif
 #endif

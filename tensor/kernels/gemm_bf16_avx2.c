@@ -3,17 +3,12 @@
  * processor set to treat what is not normal as zero. 8 of the 16 registers hold sums, 4 the elements of 16 columns, 2 those of a row.
  * The sums are in a function of its own that is not inlined: compilers do not know that setting the mode concerns arithmetic.
  */
-#include <immintrin.h>
-#include <string.h>
+#include "tensor/kernels/gemm_bf16_avx2.h"
 
 #include "tensor/kernels/kernels.h"
-#include "tensor/vmath/simd.h"
 
 #define MR 4
-#define LANES 8
-#define NV 2
-#define NR (NV * LANES)
-#define ZEROS 0x8040u /* FTZ and DAZ of MXCSR */
+#define NR (2 * LANES)
 
 struct bf16_tile {
 	int64_t pairs;
@@ -23,31 +18,12 @@ struct bf16_tile {
 	float *sums; /* (MR, NR) */
 };
 
-QL_INLINE __m256 low(__m256i pairs)
-{
-	return _mm256_castsi256_ps(_mm256_slli_epi32(pairs, 16));
-}
-
-/* Of a whole pair: the low bits are masked away. */
-QL_INLINE __m256 high(__m256i pairs)
-{
-	return _mm256_castsi256_ps(_mm256_and_si256(pairs, _mm256_set1_epi32(-65536)));
-}
-
-QL_INLINE __m256i spread(const uint16_t *pair)
-{
-	int32_t x;
-
-	memcpy(&x, pair, sizeof(x));
-	return _mm256_set1_epi32(x);
-}
-
 /* rows is a constant wherever this is inlined, so that the sums stay in registers */
 QL_INLINE void block(const int rows, const struct bf16_tile *t)
 {
 	const uint32_t *panel = t->panel;
 	const uint16_t *a = t->a;
-	__m256 sum[MR][NV];
+	__m256 sum[MR][2];
 
 #pragma GCC unroll 4
 	for (int i = 0; i < rows; i++)

@@ -3,30 +3,12 @@
  * rounding to nearest even; operands, sums and results that are not normal count as zeros of their sign, whatever the mode of the
  * processor. Intel's manual, volume 2, has it so; tests/kernels_bf16.c compares this file with the instruction.
  */
-#include <math.h>
+#include "tensor/kernels/gemm_bf16_ref.h"
 
-#include "tensor/half.h"
 #include "tensor/kernels/kernels.h"
 
 #define MR 4
 #define NR 16
-
-static float normal(float x)
-{
-	uint32_t bits = ql_bits(x);
-
-	return bits & 0x7f800000u ? x : ql_of_bits(bits & 0x80000000u);
-}
-
-static float low(uint32_t pair)
-{
-	return normal(ql_of_bits(pair << 16));
-}
-
-static float high(uint32_t pair)
-{
-	return normal(ql_of_bits(pair & 0xffff0000u));
-}
 
 static void tile(int rows, int columns, int64_t pairs, const uint16_t *a, int64_t lda, const uint32_t *panel, float *c,
 	int64_t ldc, bool add)
@@ -36,11 +18,10 @@ static void tile(int rows, int columns, int64_t pairs, const uint16_t *a, int64_
 			float sum = 0, *to = c + i * ldc + j;
 
 			for (int64_t l = 0; l < pairs; l++) {
-				uint32_t x = (uint32_t)a[i * lda + 2 * l + 1] << 16 | a[i * lda + 2 * l];
-				uint32_t y = panel[l * NR + j];
+				uint32_t x = bf16_pair(a + i * lda + 2 * l), y = panel[l * NR + j];
 
-				sum = normal(fmaf(high(x), high(y), sum));
-				sum = normal(fmaf(low(x), low(y), sum));
+				sum = bf16_fma(bf16_high(x), bf16_high(y), sum);
+				sum = bf16_fma(bf16_low(x), bf16_low(y), sum);
 			}
 			*to = add ? *to + sum : sum;
 		}

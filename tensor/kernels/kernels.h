@@ -67,14 +67,22 @@ struct ql_gemm_f32 {
 
 /* One micro-tile product of bfloat16 numbers: c[i][j] = or, with `add`, += a sum of `pairs` pairs of products, from 0 and with the
  * roundings of VDPBF16PS (gemm_bf16_ref.c): the same bits for all kernels, but for those of a nan. A panel holds for each pair of
- * consecutive k nr pairs, the even element in the low half. 1 <= rows <= mr, 1 <= columns <= nr; nothing else is read or written. */
+ * consecutive k nr pairs, the even element in the low half. 1 <= rows <= mr, 1 <= columns <= nr; nothing else is read or written.
+ * Kernels with `tiles` have the order and the roundings of TDPBF16PS (gemm_bf16_tiles_ref.c), which adds other sums: the same bits
+ * among themselves. `add` continues the sums of c, so a product may be cut after any multiple of QL_BF16_GROUP pairs. */
 struct ql_gemm_bf16 {
 	const char *name;
 	int mr, nr; /* nr is a multiple of 16 and at most 64 */
 	int rate;   /* multiplications per ns on one core, roughly: for the size of chunks only */
+	bool tiles;
 	void (*tile)(int rows, int columns, int64_t pairs, const uint16_t *a, int64_t lda, const uint32_t *panel,
 		float *c, int64_t ldc, bool add);
+	/* Of some with `tiles`: rows <= QL_BF16_FEW times lines of B that are read in place, k adjacent numbers of each, ldb apart. `a` has
+	 * a pair of each row for each two k, an odd k is filled up with zeros. c is (columns, rows); columns <= nr. */
+	void (*few)(int rows, int columns, int64_t k, const uint32_t *a, const uint16_t *b, int64_t ldb, float *c);
 };
+#define QL_BF16_GROUP 16
+#define QL_BF16_FEW 16
 
 /* y[i][j] = max((float)(sum - column[j] - row[i]) * (row_scale[i * row_step] * column_scale[j]) + bias[j], least), each step
  * rounded, the differences mod 2^32; nan stays nan. A bias of -0, a least of -infinity and a row of NULL change nothing. */
@@ -361,7 +369,7 @@ const struct ql_kernels *ql_kernels_cpu(void);
 const struct ql_kernels *ql_kernels_ordered(void);
 /* Restricts to a level of cpu.h ("native": all) and, by words behind it or alone, to families of devices' kernels, which devices
  * ask for (ql_kernels_families). The word bf16 sets ql_kernels.bf16. False: no such level or family, or bf16 at the level native on a
- * processor without it. A level that this CPU lacks selects the next lower one. */
+ * processor without it (bf16tiles: TDPBF16PS). A level that this CPU lacks selects the next lower one. */
 bool ql_kernels_force(const char *level);
 /* Whether it is such a text, on some processor. */
 bool ql_kernels_known(const char *level);

@@ -26,6 +26,7 @@ it('agrees with /proc/cpuinfo', function()
 	assert(f.vnni == (avx512 and has 'avx512_vnni'))
 	assert(f.avxvnni == (avx2 and has 'avx_vnni'))
 	assert(f.bf16 == (avx512 and has 'avx512_bf16'))
+	assert(not f.bf16tiles or has 'amx_bf16')
 	assert(f.popcnt == (avx512 and has 'avx512_vpopcntdq'))
 	assert(not f.amx or has('amx_tile', 'amx_int8')) -- the system may refuse what is there
 	assert(info:find(f.name, 1, true), f.name)

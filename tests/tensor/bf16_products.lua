@@ -2,6 +2,7 @@
 -- labels: quick host
 -- hw.force 'bf16': products of matrices of floats are made of bfloat16 numbers, only then, and the ledger says so.
 local LEVELS = {'ref bf16', 'avx2 bf16', 'avx512vnni bf16'}
+local TILES = {'ref bf16tiles', 'avx2 bf16tiles', 'amx bf16tiles'} -- sums of another instruction
 local before = hw.force()
 
 -- f under a level
@@ -14,7 +15,7 @@ end
 local function same(a, b) return a:dtype() == b:dtype() and a:error(b).max == 0 end
 
 it('is a word beside a level', function()
-	for _, level in ipairs(LEVELS) do
+	for _, level in ipairs(table.move(TILES, 1, #TILES, #LEVELS + 1, {table.unpack(LEVELS)})) do
 		hw.force(level)
 		assert(hw.force() == level)
 		hw.force(level:match '^%S+')
@@ -25,7 +26,7 @@ it('is a word beside a level', function()
 	hw.force 'simt bf16 ref'
 	assert(hw.force() == 'ref bf16 simt')
 	hw.force(before)
-	assert(not pcall(hw.force, 'bf16 bf16') and not pcall(hw.force, 'bf17') and hw.force() == before)
+	assert(not pcall(hw.force, 'bf16 bf16tiles') and not pcall(hw.force, 'bf16 bf16') and not pcall(hw.force, 'bf17') and hw.force() == before)
 	local good, why = pcall(hw.force, 'bf16')
 	if hw.features().bf16 then
 		assert(good and hw.force() == 'native bf16')
@@ -33,9 +34,14 @@ it('is a word beside a level', function()
 	else
 		assert(not good and why:find('force: bf16: wanted a processor with AVX512_BF16', 1, true) and hw.force() == before)
 	end
+	good, why = pcall(hw.force, 'bf16tiles')
+	assert(good == hw.features().bf16tiles)
+	assert(good or why:find('force: bf16tiles: wanted a processor with AMX_BF16', 1, true))
+	hw.force(before)
 end)
 
-it('gives products of rounded operands, with the same bits at each level', function()
+-- products at each level of a list have the same bits, and the errors of bfloat16
+local function check(levels)
 	for _, s in ipairs {{1, 70, 40}, {3, 33, 17}, {9, 130, 600}} do
 		local m, n, k = table.unpack(s)
 		for _, dtypes in ipairs {{'float32', 'float32'}, {'bfloat16', 'bfloat16'}, {'float32', 'bfloat16'}, {'float16', 'float32'}} do
@@ -43,7 +49,7 @@ it('gives products of rounded operands, with the same bits at each level', funct
 			local exact = x:to 'bfloat16':to 'float64':matmul(w:t():to 'bfloat16':to 'float64')
 			local sizes = x:to 'bfloat16':to 'float64':abs():matmul(w:t():to 'bfloat16':to 'float64':abs())
 			local first
-			for _, level in ipairs(LEVELS) do
+			for _, level in ipairs(levels) do
 				local y, z, t = under(level, function()
 					local r = x:matmul(w:t())
 					assert(r:origin().path == 'bfloat16' and r:origin().kernel:find '^gemm_bf16_', r:origin().kernel)
@@ -57,6 +63,11 @@ it('gives products of rounded operands, with the same bits at each level', funct
 			assert(first[2]:dtype() == dtypes[1])
 		end
 	end
+end
+
+it('gives products of rounded operands, with the same bits at each level', function()
+	check(LEVELS)
+	check(TILES)
 end)
 
 it('is never taken unasked, nor for codes', function()

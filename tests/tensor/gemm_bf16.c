@@ -12,7 +12,9 @@
 
 #define APART 3 /* numbers behind each row of C, which must not change */
 
-extern const struct ql_gemm_bf16 gemm_bf16_ref;
+extern const struct ql_gemm_bf16 gemm_bf16_ref, gemm_bf16_tiles_ref;
+
+static bool tiles;
 
 struct operand {
 	struct ql_matrix_float x;
@@ -49,10 +51,12 @@ static uint16_t element(const struct ql_matrix_float *x, int64_t i, int64_t j)
 		       : bf16_of_f32(x->dtype == QL_float16 ? f32_of_f16(half[at]) : ((const float *)x->data)[at]);
 }
 
+/* Sums of tiles do not depend on where they are cut. */
 static float wanted(const struct ql_matrix_float *a, const struct ql_matrix_float *b, int64_t i, int64_t j, int64_t k)
 {
 	static uint32_t panel[QL_BF16_DEPTH / 2 * 64];
 	static uint16_t row[QL_BF16_DEPTH];
+	const struct ql_gemm_bf16 *ref = tiles ? &gemm_bf16_tiles_ref : &gemm_bf16_ref;
 	float sum = 0;
 
 	for (int64_t l = 0; l < k; l += QL_BF16_DEPTH) {
@@ -62,9 +66,9 @@ static float wanted(const struct ql_matrix_float *a, const struct ql_matrix_floa
 		memset(row, 0, sizeof(row));
 		for (int64_t d = 0; d < depth; d++) {
 			row[d] = element(a, i, l + d);
-			panel[d / 2 * gemm_bf16_ref.nr] |= (uint32_t)element(b, l + d, j) << (d % 2 ? 16 : 0);
+			panel[d / 2 * ref->nr] |= (uint32_t)element(b, l + d, j) << (d % 2 ? 16 : 0);
 		}
-		gemm_bf16_ref.tile(1, 1, (depth + 1) / 2, row, 0, panel, &sum, 1, l > 0);
+		ref->tile(1, 1, (depth + 1) / 2, row, 0, panel, &sum, 1, l > 0);
 	}
 	return sum;
 }
@@ -146,7 +150,8 @@ static void check_empty(struct ql_ctx *ctx)
 
 int main(void)
 {
-	static const char *const levels[] = {"ref bf16", "avx2 bf16", "avx512vnni bf16"};
+	static const char *const levels[] = {
+		"ref bf16", "avx2 bf16", "avx512vnni bf16", "ref bf16tiles", "avx2 bf16tiles", "amx bf16tiles"};
 
 	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
 		for (int threads = 1; threads <= 3; threads += 2) {
@@ -155,7 +160,10 @@ int main(void)
 			ql_kernels_force(levels[i]);
 			ctx->kernels = ql_kernels_cpu();
 			CASE("%s, %d threads", ql_kernels_level(), threads);
-			CHECK(ctx->kernels->bf16 && !ql_kernels_ordered()->bf16, "bf16");
+			tiles = strstr(levels[i], "tiles");
+			CHECK(ctx->kernels->gemm_bf16->tiles == tiles && ctx->kernels->bf16 &&
+					!ql_kernels_ordered()->bf16,
+				"bf16");
 			check_all(ctx);
 			check_large(ctx);
 			check_empty(ctx);

@@ -46,8 +46,8 @@ struct family {
 
 static inline void missing(const char *name, uint32_t needs)
 {
-	static const char *const feature[] = {
-		"AVX2", "AVX-VNNI", "AVX-512", "AVX-512-VNNI", "AVX-512-VPOPCNTDQ", "AVX-512-BF16", "AMX-INT8"};
+	static const char *const feature[] = {"AVX2", "AVX-VNNI", "AVX-512", "AVX-512-VNNI", "AVX-512-VPOPCNTDQ",
+		"AVX-512-BF16", "AMX-INT8", "AMX-BF16"};
 	char why[200] = "this CPU has no";
 
 	for (int i = 0; i < (int)(sizeof(feature) / sizeof(feature[0])); i++)
