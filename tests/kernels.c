@@ -143,6 +143,97 @@ static void check_dots(const struct ql_gemm_i8 *k, int rows, int64_t steps, int6
 	free(c);
 }
 
+/* Blocks of any number of rows and columns as float32. */
+static void check_block(const struct ql_gemm_i8 *k, int64_t rows, int64_t columns, int64_t depth, int64_t gap,
+	bool is_signed, bool with)
+{
+	int64_t k4 = (depth + 3) / 4, panels = (columns + k->nr - 1) / k->nr, lda = depth + gap, ld = columns + gap;
+	int64_t form_rows = (rows + k->form_rows - 1) / k->form_rows * k->form_rows;
+	int64_t form_k = (depth + k->form_k - 1) / k->form_k * k->form_k;
+	size_t used = (size_t)(ld * (rows - 1) + columns) * sizeof(float), formed = (size_t)(form_rows * form_k);
+	float *y = take(used + 64), *row_scale = take((size_t)rows * sizeof(float)),
+	      *column_scale = take((size_t)columns * sizeof(float)), *bias = take((size_t)columns * sizeof(float));
+	int32_t *column = take((size_t)columns * sizeof(int32_t));
+	uint32_t *row = take((size_t)rows * sizeof(uint32_t));
+	uint8_t *a = take((size_t)(lda * (rows - 1) + depth)), *form = take(formed + 64);
+	int8_t *b = take((size_t)(panels * k4 * 4 * k->nr));
+	void *memory = aligned_alloc(64, (size_t)panels * QL_GEMM_I8_SUMS);
+	struct ql_gemm_i8_block block = {.rows = rows,
+		.columns = columns,
+		.k4 = k4,
+		.is_signed = is_signed,
+		.a = form,
+		.panels = b,
+		.memory = memory};
+	struct ql_gemm_i8_scaled to = {.column = column,
+		.row = with ? row : NULL,
+		.row_scale = row_scale,
+		.column_scale = column_scale,
+		.bias = bias,
+		.row_step = with,
+		.least = with ? 0 : -INFINITY,
+		.y = y,
+		.ld = ld};
+	int sign = is_signed ? 128 : 0;
+	bool good = true;
+
+	for (int64_t i = 0; i < lda * (rows - 1) + depth; i++)
+		a[i] = (uint8_t)draw();
+	for (int64_t i = 0; i < panels * k4 * 4 * k->nr; i++)
+		b[i] = (int8_t)draw();
+	for (int64_t j = 0; j < columns; j++) {
+		column[j] = j % 3 ? (int32_t)draw() : (int32_t)(j % 2);
+		column_scale[j] = j == 7 ? INFINITY : (float)draw() / 0x1p31f - 0.5f;
+		bias[j] = with ? (float)draw() / 0x1p27f - 8 : -0.0f;
+	}
+	for (int64_t i = 0; i < rows; i++) {
+		row[i] = i % 2 ? draw() : 0;
+		row_scale[i] = (float)draw() / 0x1p31f + 0.01f;
+	}
+	k->form(rows, depth, a, lda, form);
+	CHECK(guarded(form, formed, formed + 64), "%s: wrote behind the form of %lld rows", k->name, (long long)rows);
+	k->scaled_block(&block, &to);
+	for (int64_t i = 0; i < rows; i++)
+		for (int64_t j = 0; j < columns; j++) {
+			const int8_t *panel = b + j / k->nr * k4 * 4 * k->nr + j % k->nr * 4;
+			uint32_t sum = 0u - (uint32_t)column[j] - (with ? row[i] : 0);
+			float v;
+
+			for (int64_t l = 0; l < depth; l++)
+				sum += (uint32_t)(((a[i * lda + l] ^ sign) - sign) * panel[l / 4 * 4 * k->nr + l % 4]);
+			v = (float)(int32_t)sum * (row_scale[i * with] * column_scale[j]);
+			v = v + bias[j];
+			v = v < to.least ? to.least : v;
+			good &= bits_of(v) == bits_of(y[i * ld + j]) || (isnan(v) && isnan(y[i * ld + j]));
+		}
+	CHECK(good, "%s: block of %lld rows, %lld columns, k %lld%s", k->name, (long long)rows, (long long)columns,
+		(long long)depth, is_signed ? ", signed" : "");
+	CHECK(guarded(y, used, used + 64), "%s: wrote behind its block", k->name);
+	free(memory);
+	free(b);
+	free(form);
+	free(a);
+	free(row);
+	free(column);
+	free(bias);
+	free(column_scale);
+	free(row_scale);
+	free(y);
+}
+
+static void test_blocks(const struct ql_gemm_i8 *k)
+{
+	static const int64_t rows[] = {1, 15, 16, 17, 31, 32, 33, 47, 49, 64, 81},
+			     columns[] = {1, 16, 31, 32, 33, 63, 64, 65, 96, 97, 130, 192},
+			     depth[] = {1, 3, 4, 60, 63, 64, 65, 128, 200, 321, 1023, 1024, 1025, 1088, 2100};
+
+	for (size_t i = 0; i < 11; i++)
+		for (size_t j = 0; j < 12; j++)
+			for (size_t l = (i + j) % 3; l < 15; l += 3)
+				check_block(k, rows[i], columns[j], depth[l], (int64_t)(i + l) % 3 * 5,
+					(i + j + l / 3) % 2, (j + l / 3) % 2);
+}
+
 static void test_dots(const struct ql_gemm_i8 *k)
 {
 	CHECK(k->dot_rows >= 1, "%s: dots of %d rows", k->name, k->dot_rows);
@@ -176,6 +267,8 @@ static void test_gemm_i8(const void *kernel)
 	check_i8(k, 1, 3, 139264 / 4, 0, HIGH, LOW);
 	check_i8(k, k->mr, 3, 139264 / 4, 0, MIXED, MIXED);
 	test_dots(k);
+	if (k->scaled_block)
+		test_blocks(k);
 }
 
 /* ---- pack_i8 ---- */

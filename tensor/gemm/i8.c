@@ -13,15 +13,18 @@
  *
  * One parallel loop: a task is a block of rows times a run of panels. The thread that runs it brings the block into
  * the form of the tiles in memory of its own, where it stays in the second-level cache while panels pass. With few
- * rows a task has all of them and packs its panels as well; else B is packed first, by all threads.
+ * rows a task has all of them and packs its panels as well; else B is packed first, by all threads. A kernel with
+ * `scaled_block` takes the block and several panels at once, where float32 results have one zero point for all rows.
  */
 #include "tensor/gemm/gemm.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
+#include "tensor/cpu.h"
 #include "tensor/gemm/i8_finish.h"
 #include "tensor/gemm/i8_parts.h"
+#include "tensor/gemm/matmul.h"
 #include "tensor/gemm/pack.h"
 #include "tensor/gemm/plan.h"
 #include "tensor/gemm/strips.h"
@@ -32,6 +35,8 @@
 #define CHUNK 8192   /* groups of 4 k */
 #define ROW_GRAIN 64 /* rows of A copied at a time */
 #define LINE 64      /* bytes of a cache line */
+#define FEW_TILES 8  /* for a thread; with fewer, the panels are divided */
+#define FEW_BLOCKS 4 /* the same of a kernel's blocks, which are higher */
 #define GROUP 8      /* panels packed at a time: rows of B are read by several lines, which the prefetchers need */
 
 struct job {
@@ -51,9 +56,12 @@ struct job {
 	const int64_t *column_wide; /* (n): sum b'; NULL: the product is narrow */
 	int64_t *rest;              /* (m): sum a' - k za'; NULL: not wanted */
 	struct ql_gemm_i8_finish finish;
-	uint8_t *slots; /* memory of the running tasks: a block of A, then a panel of B */
+	bool formed;        /* blocks are multiplied at once, in the kernel's form of A, */
+	int64_t form_pitch; /* with so many bytes for each row */
+	int64_t span;       /* panels of such a block */
+	uint8_t *slots; /* memory of the running tasks: a block of A, then a panel of B, then what formed blocks need */
 	_Atomic char *taken;
-	uint64_t block_bytes, slot_bytes;
+	uint64_t block_bytes, panel_bytes, slot_bytes;
 	int threads;
 };
 
@@ -200,8 +208,23 @@ static void multiply(const struct job *j, int64_t i, int64_t rows, const uint8_t
 		wide_tile(j, i + r, (int)ql_min64(mr, rows - r), first, columns, a + r * j->lda, b);
 }
 
+/* The kernel's form, from rows that are copied or in place. */
+static const uint8_t *form(const struct job *j, int64_t i, int64_t rows, uint8_t *slot)
+{
+	const struct ql_matrix_int *a = j->a.from;
+	const uint8_t *from = j->rows ? j->rows + i * j->lda : (const uint8_t *)a->data + i * a->row;
+	int64_t pitch = j->rows ? j->lda : a->row;
+
+	j->kernel->form(rows, j->k, from, pitch, slot);
+	for (int64_t r = 0; r < rows && j->rest && !j->rows; r++)
+		j->rest[i + r] = ql_gemm_row_rest(from + r * pitch, j->k, ql_gemm_zero_of(&j->a, i + r), j->sign);
+	return slot;
+}
+
 static const uint8_t *block_of(const struct job *j, int64_t i, int64_t rows, uint8_t *slot)
 {
+	if (j->formed)
+		return form(j, i, rows, slot);
 	if (j->rows)
 		return j->rows + i * j->lda;
 	ql_gemm_rows_8(j->pack, j->a.from, j->k, i, rows, j->a.flip, slot, j->lda);
@@ -219,12 +242,37 @@ static const int8_t *panel_of(const struct job *j, int64_t panel, uint8_t *slot)
 	return (const int8_t *)slot + j->block_bytes;
 }
 
-static void task(const struct job *j, int64_t i, int64_t rows, const uint8_t *a, int64_t part, uint8_t *slot)
+/* `count` panels at b */
+static void multiply_formed(const struct job *j, int64_t i, int64_t rows, const uint8_t *a, int64_t panel,
+	int64_t count, const int8_t *b, uint8_t *slot)
 {
-	int64_t panel = part * j->split.run, stop = ql_min64(panel + j->split.run, j->panels);
+	uint8_t *memory = slot + j->block_bytes + j->panel_bytes;
+	int64_t first = panel * j->kernel->nr, behind = j->packed ? ql_min64(j->span, j->panels - panel - count) : 0;
+	struct ql_gemm_i8_block block = {.rows = rows,
+		.columns = ql_min64(count * j->kernel->nr, j->n - first),
+		.k4 = j->k4,
+		.is_signed = j->sign != 0,
+		.a = a,
+		.panels = b,
+		.ahead = behind * panel_bytes(j),
+		.memory = memory};
 
-	for (; panel < stop; panel++)
-		multiply(j, i, rows, a, panel, panel_of(j, panel, slot));
+	ql_gemm_i8_finish_block(&j->finish, &block, i, first, (uint32_t *)(void *)(memory + j->span * QL_GEMM_I8_SUMS));
+}
+
+static void multiply_panels(
+	const struct job *j, int64_t i, int64_t rows, const uint8_t *a, int64_t panel, int64_t stop, uint8_t *slot)
+{
+	while (panel < stop) {
+		int64_t count = j->formed && j->packed ? ql_min64(j->span, stop - panel) : 1;
+		const int8_t *b = panel_of(j, panel, slot);
+
+		if (j->formed)
+			multiply_formed(j, i, rows, a, panel, count, b, slot);
+		else
+			multiply(j, i, rows, a, panel, b);
+		panel += count;
+	}
 }
 
 /* No more tasks run than there are threads, so one is free. */
@@ -240,18 +288,16 @@ static int64_t take_slot(struct job *j)
 static void product_body(void *arg, int64_t begin, int64_t end)
 {
 	struct job *j = arg;
-	int64_t s = take_slot(j), block = -1, parts = j->split.parts;
+	int64_t s = take_slot(j), parts = j->split.parts;
 	uint8_t *slot = j->slots ? j->slots + s * (int64_t)j->slot_bytes : NULL;
-	const uint8_t *a = NULL;
 
-	for (int64_t t = begin; t < end; t++) {
-		int64_t i = ql_gemm_split_row(&j->split, t / parts);
-		int64_t rows = ql_min64(ql_gemm_split_row(&j->split, t / parts + 1), j->m) - i;
+	for (int64_t t = begin, stop; t < end; t = stop) {
+		int64_t block = t / parts, i = ql_gemm_split_row(&j->split, block);
+		int64_t rows = ql_min64(ql_gemm_split_row(&j->split, block + 1), j->m) - i;
 
-		if (t / parts != block)
-			a = block_of(j, i, rows, slot);
-		block = t / parts;
-		task(j, i, rows, a, t % parts, slot);
+		stop = ql_min64(end, (block + 1) * parts);
+		multiply_panels(j, i, rows, block_of(j, i, rows, slot), t % parts * j->split.run,
+			ql_min64((stop - block * parts) * j->split.run, j->panels), slot);
 	}
 	atomic_store(&j->taken[s], 0);
 }
@@ -306,16 +352,23 @@ static enum ql_status take_panels(struct ql_ctx *ctx, struct job *j, bool narrow
 
 static enum ql_status take_slots(struct ql_ctx *ctx, struct job *j)
 {
-	uint64_t panel = j->packed ? 0 : (uint64_t)panel_bytes(j);
+	uint64_t more = 0;
 
+	j->panel_bytes = j->packed ? 0 : (uint64_t)panel_bytes(j);
+	if (j->formed)
+		more = (uint64_t)(j->span * QL_GEMM_I8_SUMS + (j->split.block + 15) / 16 * LINE);
 	j->taken = ql_gemm_take(ctx, ctx->threads, 1);
 	if (!j->taken)
 		return QL_ERR_MEMORY;
 	memset((void *)j->taken, 0, (size_t)ctx->threads);
-	if (!j->rows && !ql_size_mul((uint64_t)j->split.block, (uint64_t)j->lda, &j->block_bytes))
+	if (j->formed && !ql_size_mul((uint64_t)ql_ceil_div(j->split.block, j->kernel->form_rows),
+				 (uint64_t)ql_mul64(j->kernel->form_rows, j->form_pitch), &j->block_bytes))
+		return too_large(ctx, j->k);
+	if (!j->formed && !j->rows && !ql_size_mul((uint64_t)j->split.block, (uint64_t)j->lda, &j->block_bytes))
 		return too_large(ctx, j->k);
 	j->block_bytes = (j->block_bytes + LINE - 1) / LINE * LINE;
-	if (!ql_size_add(j->block_bytes, panel, &j->slot_bytes))
+	if (!ql_size_add(j->block_bytes, j->panel_bytes, &j->slot_bytes) ||
+		!ql_size_add(j->slot_bytes, more, &j->slot_bytes))
 		return too_large(ctx, j->k);
 	if (!j->slot_bytes)
 		return QL_OK;
@@ -357,15 +410,36 @@ static enum ql_status take_memory(struct ql_ctx *ctx, struct job *j, bool narrow
 	return status || !narrow ? status : ql_gemm_i8_finish_init(ctx, &j->finish, j->m, j->n);
 }
 
+/* Panels of a block: they stay in the second-level cache, too, while its rows pass; one where more follows their floats. */
+static void form_init(struct job *j, struct ql_gemm_shape *shape)
+{
+	const struct ql_epilogue *end = j->finish.out->end;
+	int64_t l2 = ql_cpu()->l2 ? (int64_t)ql_cpu()->l2 : 256 << 10;
+
+	shape->mr = j->kernel->block_rows;
+	shape->few = FEW_BLOCKS;
+	j->form_pitch = ql_ceil_div(j->k, j->kernel->form_k) * j->kernel->form_k;
+	j->span = ql_max64(1, ql_min64(l2 / 4 / ql_max64(1, panel_bytes(j)), j->panels));
+	if (end && end->act && !end->relu)
+		j->span = 1;
+}
+
 static enum ql_status run(struct ql_ctx *ctx, struct job *j)
 {
-	struct ql_gemm_shape shape = {
-		.mr = j->kernel->mr, .nr = j->kernel->nr, .rate = j->kernel->rate, .row_bytes = ql_mul64(4, j->k4)};
+	struct ql_gemm_shape shape = {.mr = j->kernel->mr,
+		.nr = j->kernel->nr,
+		.rate = j->kernel->rate,
+		.row_bytes = ql_mul64(4, j->k4),
+		.few = FEW_TILES};
+	bool narrow = ql_gemm_is_narrow(&j->a, &j->b, j->k);
 	enum ql_status status;
 
 	j->panels = ql_ceil_div(j->n, j->kernel->nr);
+	j->formed = narrow && !j->a.flip && ql_gemm_i8_finish_takes_blocks(&j->finish, j->m, j->n);
+	if (j->formed)
+		form_init(j, &shape);
 	j->split = ql_gemm_split_of(ctx, j->m, j->n, j->k, &shape, j->b.from->panels != NULL);
-	status = take_memory(ctx, j, ql_gemm_is_narrow(&j->a, &j->b, j->k));
+	status = take_memory(ctx, j, narrow);
 	if (!status && j->packing)
 		status = ql_parallel_for(
 			ctx, ql_ceil_div(j->panels, GROUP), 1, ql_gemm_pack_ns(j->n, j->k), pack_body, j);

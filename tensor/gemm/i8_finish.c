@@ -121,9 +121,9 @@ void ql_gemm_i8_finish_columns(const struct ql_gemm_i8_finish *f, int64_t first,
 /* ---- a tile ---- */
 
 /* NULL: all 0 */
-static const uint32_t *rows_of(const struct ql_gemm_i8_finish *f, int64_t i, int rows, uint32_t *row)
+static const uint32_t *rows_of(const struct ql_gemm_i8_finish *f, int64_t i, int64_t rows, uint32_t *row)
 {
-	for (int r = 0; r < rows && f->rest; r++)
+	for (int64_t r = 0; r < rows && f->rest; r++)
 		row[r] = (uint32_t)f->rest[i + r] * f->row_zero;
 	return f->rest ? row : NULL;
 }
@@ -214,9 +214,23 @@ void ql_gemm_i8_finish_product(const struct ql_gemm_i8_finish *f, int64_t i, int
 	for (int64_t r = 0; r < rows; r += most) {
 		int64_t some = ql_min64(most, rows - r);
 		uint32_t row[QL_GEMM_TILE_ROWS];
-		struct ql_gemm_i8_scaled to = scaled_of(f, i + r, first, rows_of(f, i + r, (int)some, row), tile);
+		struct ql_gemm_i8_scaled to = scaled_of(f, i + r, first, rows_of(f, i + r, some, row), tile);
 
 		kernel->scaled(some, k4, a + r * lda, lda, panel, &to);
 		end_rows(f, i + r, some, first, columns, &to);
 	}
+}
+
+bool ql_gemm_i8_finish_takes_blocks(const struct ql_gemm_i8_finish *f, int64_t m, int64_t n)
+{
+	return f->kernel->scaled_block && f->out->f32 && all_same(f->a->zero, m) && all_same(f->b->zero, n);
+}
+
+void ql_gemm_i8_finish_block(const struct ql_gemm_i8_finish *f, const struct ql_gemm_i8_block *b, int64_t i,
+	int64_t first, uint32_t *numbers)
+{
+	struct ql_gemm_i8_scaled to = scaled_of(f, i, first, rows_of(f, i, b->rows, numbers), NULL);
+
+	f->kernel->scaled_block(b, &to);
+	end_rows(f, i, b->rows, first, b->columns, &to);
 }

@@ -33,6 +33,11 @@ void ql_gemm_i8_finish_columns(const struct ql_gemm_i8_finish *f, int64_t first,
 /* Gives sums of at most QL_GEMM_TILE_ROWS rows i.. and 64 columns first.., whose rows are ld apart, to the result; changes them. */
 void ql_gemm_i8_finish_tile(
 	const struct ql_gemm_i8_finish *f, int64_t i, int rows, int64_t first, int64_t n, int32_t *sum, int64_t ld);
+/* Whether blocks of rows i.. and panels can be given to the kernel at once; known before ql_gemm_i8_finish_init. */
+bool ql_gemm_i8_finish_takes_blocks(const struct ql_gemm_i8_finish *f, int64_t m, int64_t n);
+/* Gives the product of such a block, of A's rows i.. and columns first..; `numbers` has room for one of each row. */
+void ql_gemm_i8_finish_block(const struct ql_gemm_i8_finish *f, const struct ql_gemm_i8_block *b, int64_t i,
+	int64_t first, uint32_t *numbers);
 /* Multiplies A's rows i.. by a panel, the columns first.., and gives the sums to the result. */
 void ql_gemm_i8_finish_product(const struct ql_gemm_i8_finish *f, int64_t i, int64_t rows, int64_t first, int columns,
 	int64_t k4, const uint8_t *a, int64_t lda, const int8_t *panel);

@@ -13,7 +13,7 @@
 #define CHUNK_NS 50000.0      /* claiming a chunk costs far less */
 #define LONGEST_NS 50000000.0 /* an interrupt is seen between chunks */
 #define TASKS_PER_THREAD 8
-#define ROWS_PER_THREAD 8 /* tiles; with fewer, the panels are divided */
+#define BLOCK_TILES 8
 #define CHUNKS_PER_THREAD 3
 #define PANEL_BYTES_PER_NS 25.0 /* with few rows */
 
@@ -73,12 +73,12 @@ struct ql_gemm_split ql_gemm_split_of(
 		.work_ns = clamp(work_ns, 0, INT64_MAX / 2)};
 
 	p.packs = few && !packed;
-	if (p.packs || (few && m < (int64_t)ROWS_PER_THREAD * s->mr * ctx->threads)) {
+	if (p.packs || (few && m < (int64_t)s->few * s->mr * ctx->threads)) {
 		p.run = 1;
 	} else {
 		most = ql_min64(most, clamp(LONGEST_NS / (row_ns * (double)panels + 1), s->mr, m));
 		/* more blocks than chunks, of eight tiles and more, come out even in the end */
-		p.blocks = ql_max64(chunks, ql_min64(2 * chunks, m / ((int64_t)ROWS_PER_THREAD * s->mr)));
+		p.blocks = ql_max64(chunks, ql_min64(2 * chunks, m / ((int64_t)BLOCK_TILES * s->mr)));
 		p.blocks = ql_max64(ql_min64(p.blocks, p.tiles), ql_ceil_div(m, most));
 		p.block = ql_ceil_div(p.tiles, p.blocks) * s->mr;
 		p.run = clamp(LONGEST_NS / (row_ns * (double)p.block + 1), 1, panels);

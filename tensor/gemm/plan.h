@@ -20,6 +20,7 @@ struct ql_gemm_shape {
 	int mr, nr;
 	int rate;          /* products per ns */
 	int64_t row_bytes; /* of one packed row of A */
+	int few;           /* tiles of rows for a thread; with fewer, the panels are divided (ql_gemm_split_of) */
 };
 
 /* m, n > 0 */

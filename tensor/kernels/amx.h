@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The tile instructions of a kernel: intrinsics, or with QL_AMX_MODEL plain C that does what the manual says of each
- * (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2: LDTILECFG, TILELOADD, TILESTORED, TDPBUSD, TDPBSSD,
- * TDPBF16PS), so that the kernel's own code is tested on processors without them. Tile numbers are constants.
+ * (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2: LDTILECFG, TILELOADD, TILELOADDT1, TILESTORED,
+ * TDPBUSD, TDPBSSD, TDPBF16PS), so that the kernel's own code is tested on processors without them. Tile numbers are constants.
  */
 #ifndef QUOLL_TENSOR_KERNELS_AMX_H
 #define QUOLL_TENSOR_KERNELS_AMX_H
@@ -55,6 +55,8 @@ static inline void amx_load(int t, const void *p, int64_t stride)
 	for (int r = 0; r < amx_shape.rows[t]; r++)
 		memcpy(amx_tile[t][r], (const char *)p + r * stride, amx_shape.bytes[t]);
 }
+
+#define amx_stream(t, p, stride) amx_load(t, p, stride)
 
 static inline void amx_store(int t, void *p, int64_t stride)
 {
@@ -130,6 +132,7 @@ static inline void amx_configure(const struct amx_config *c)
 #define amx_release() _tile_release()
 #define amx_zero(t) _tile_zero(t)
 #define amx_load(t, p, stride) _tile_loadd(t, p, stride)
+#define amx_stream(t, p, stride) _tile_stream_loadd(t, p, stride) /* what passes the first-level cache once */
 #define amx_store(t, p, stride) _tile_stored(t, p, stride)
 #define amx_dot_u8_s8(c, a, b) _tile_dpbusd(c, a, b)
 #define amx_dot_s8_s8(c, a, b) _tile_dpbssd(c, a, b)

@@ -103,6 +103,18 @@ struct ql_gemm_i8_scaled {
 typedef void ql_gemm_i8_tile_fn(int rows, int columns, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *panel,
 	int32_t *c /* (mr, nr) */);
 
+/* A product of a block of rows and consecutive panels. A has the form that `form` gives it. */
+struct ql_gemm_i8_block {
+	int64_t rows, columns, k4;
+	bool is_signed; /* the bytes of a */
+	const uint8_t *a;
+	const int8_t *panels;
+	int64_t ahead; /* bytes behind the panels that are read next */
+	void *memory;  /* 64-byte aligned, QL_GEMM_I8_SUMS bytes for each panel */
+};
+
+#define QL_GEMM_I8_SUMS 8192
+
 struct ql_gemm_i8 {
 	const char *name;
 	int mr, nr; /* largest tile; nr is a multiple of 16, mr * nr <= QL_GEMM_TILE */
@@ -114,6 +126,11 @@ struct ql_gemm_i8 {
 	 * is not faster. */
 	void (*scaled)(int64_t rows, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *panel,
 		const struct ql_gemm_i8_scaled *to);
+	/* The same for many rows and panels at once, whose last one may have fewer columns. NULL: it is not faster. `form` gives k bytes of
+	 * each row, lda bytes apart, a form of form_rows x form_k bytes for each so many rows and k, or less of them. */
+	void (*scaled_block)(const struct ql_gemm_i8_block *b, const struct ql_gemm_i8_scaled *to);
+	void (*form)(int64_t rows, int64_t k, const uint8_t *a, int64_t lda, uint8_t *to);
+	int form_rows, form_k, block_rows; /* a block is best a multiple of block_rows */
 	/* c[i][l] = sum over `steps` bytes, a multiple of QL_DOTS_STEP, of a (u8; rows lda bytes apart) times b (s8;
 	 * QL_DOTS_LINES lines ldb bytes apart), mod 2^32; 1 <= rows <= dot_rows, rows of c are ldc apart. */
 	int dot_rows;
