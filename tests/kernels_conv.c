@@ -20,6 +20,7 @@ static uint8_t code_8(enum fill fill, uint8_t lo, uint8_t hi)
 
 struct sample {
 	int rows, columns, panels;
+	struct ql_conv_i8_lines l; /* of conv_i8 */
 	struct ql_conv_i8_sums s;
 	struct ql_conv_i8_codes c;
 	int64_t at[8], reach;
@@ -39,7 +40,8 @@ static void fill_windows(struct sample *m, enum fill fx, enum fill fw)
 	m->s.at = m->at;
 	m->s.panel = m->s.segments * m->s.quads * 4 * QL_CONV_PANEL;
 	weights = m->s.panel * m->panels;
-	m->reach = m->s.step * (m->rows - 1) + (5 * m->s.segments + 1) * m->s.quads + 4 * m->s.quads;
+	m->reach = m->l.apart * (m->l.lines - 1) + m->s.step * (m->rows - 1) + (5 * m->s.segments + 1) * m->s.quads +
+		   4 * m->s.quads;
 	m->x = take((size_t)m->reach);
 	m->w = take((size_t)weights);
 	for (int64_t i = 0; i < m->reach; i++)
@@ -51,6 +53,7 @@ static void fill_windows(struct sample *m, enum fill fx, enum fill fw)
 static void fill_codes(struct sample *m, bool is_signed, bool relu, bool other)
 {
 	int n = m->panels * QL_CONV_PANEL;
+	int64_t bytes;
 	int zero = is_signed ? (int)(draw() % 40) - 20 : (int)(draw() % 256), lo = is_signed ? -128 : 0;
 	float big = 4.0f / (float)(m->s.segments * (m->s.quads + 1) * 255);
 
@@ -73,9 +76,11 @@ static void fill_codes(struct sample *m, bool is_signed, bool relu, bool other)
 		.other_zero = 131,
 		.sum_zero = relu ? lo : 3,
 		.flip = is_signed ? 0x80 : 0};
-	m->to = take((size_t)(m->c.pitch * m->rows));
-	m->other = other ? take((size_t)(m->c.pitch * m->rows)) : NULL;
-	for (int64_t i = 0; other && i < m->c.pitch * m->rows; i++)
+	m->l.to_apart = m->c.pitch * m->rows + 3;
+	bytes = m->l.to_apart * (m->l.lines - 1) + m->c.pitch * m->rows;
+	m->to = take((size_t)bytes);
+	m->other = other ? take((size_t)bytes) : NULL;
+	for (int64_t i = 0; other && i < bytes; i++)
 		m->other[i] = (uint8_t)draw();
 }
 
@@ -84,8 +89,8 @@ static float bounded(float v, float lo, float hi)
 	return nearbyintf(v < lo ? lo : v > hi ? hi : v);
 }
 
-/* The code of a sum; at: of its bias and factor. */
-static uint8_t code_of_sum(const struct sample *m, int row, int o, int at, int64_t sum)
+/* The code of a sum; i: its place; at: of its bias and factor. */
+static uint8_t code_of_sum(const struct sample *m, int64_t i, int at, int64_t sum)
 {
 	volatile float a, b; /* no fused sum */
 	float v;
@@ -95,41 +100,51 @@ static uint8_t code_of_sum(const struct sample *m, int row, int o, int at, int64
 	if (!m->other)
 		return (uint8_t)((int32_t)v + m->c.zero);
 	a = v * m->c.by[0];
-	b = (float)((m->other[row * m->c.pitch + o] ^ m->c.flip) - m->c.other_zero) * m->c.by[1];
+	b = (float)((m->other[i] ^ m->c.flip) - m->c.other_zero) * m->c.by[1];
 	return (uint8_t)((int32_t)bounded(a + b, m->c.sum_lo, m->c.sum_hi) + m->c.sum_zero);
 }
 
-static uint8_t code_of(const struct sample *m, int row, int o)
+static uint8_t code_of(const struct sample *m, int64_t line, int row, int o)
 {
+	const uint8_t *x = m->x + line * m->l.apart + row * m->s.step;
 	const int8_t *w = m->w + o / QL_CONV_PANEL * m->s.panel + o % QL_CONV_PANEL * 4;
 	int64_t sum = 0;
 
 	for (int k = 0; k < m->s.segments; k++)
 		for (int64_t l = 0; l < 4 * m->s.quads; l++)
-			sum += (int64_t)m->x[row * m->s.step + m->at[k] + l] *
-			       w[(k * m->s.quads + l / 4) * 4 * QL_CONV_PANEL + l % 4];
-	return code_of_sum(m, row, o, o, sum);
+			sum += (int64_t)x[m->at[k] + l] * w[(k * m->s.quads + l / 4) * 4 * QL_CONV_PANEL + l % 4];
+	return code_of_sum(m, line * m->l.to_apart + row * m->c.pitch + o, o, sum);
 }
 
-static void check_tile(const struct ql_conv_i8 *k, int rows, int columns, int segments, int64_t quads, int64_t step,
-	enum fill fx, enum fill fw, unsigned how)
+/* lines: 0: a tile; else a block */
+static void check_tile(const struct ql_conv_i8 *k, int lines, int rows, int columns, int segments, int64_t quads,
+	int64_t step, enum fill fx, enum fill fw, unsigned how)
 {
 	struct sample m = {.rows = rows,
 		.columns = columns,
 		.panels = (columns + QL_CONV_PANEL - 1) / QL_CONV_PANEL,
+		.l = {.lines = lines ? lines : 1, .pixels = rows, .apart = draw() % 50},
 		.s = {.step = step, .quads = quads, .segments = segments}};
 	bool good = true, kept = true;
 
 	fill_windows(&m, fx, fw);
 	fill_codes(&m, how & 1, how & 2, how & 4);
-	k->codes(rows, columns, &m.s, &m.c, m.x, m.w, m.other, m.to);
-	for (int i = 0; i < rows; i++) {
-		for (int o = 0; o < columns; o++)
-			good &= m.to[i * m.c.pitch + o] == code_of(&m, i, o);
-		kept &= guarded(m.to, (size_t)(i * m.c.pitch + columns), (size_t)((i + 1) * m.c.pitch));
-	}
-	CHECK(good, "%s: rows %d, columns %d, segments %d, quads %lld, step %lld, fill %d x %d, %u", k->name, rows,
-		columns, segments, (long long)quads, (long long)step, fx, fw, how);
+	if (lines)
+		k->block(&m.l, columns, &m.s, &m.c, m.x, m.w, m.other, m.to);
+	else
+		k->codes(rows, columns, &m.s, &m.c, m.x, m.w, m.other, m.to);
+	for (int64_t l = 0, end = 0; l < m.l.lines; l++)
+		for (int i = 0; i < rows; i++) {
+			int64_t at = l * m.l.to_apart + i * m.c.pitch;
+
+			kept &= guarded(m.to, (size_t)end, (size_t)at);
+			for (int o = 0; o < columns; o++)
+				good &= m.to[at + o] == code_of(&m, l, i, o);
+			end = at + columns;
+			kept &= i < rows - 1 || guarded(m.to, (size_t)end, (size_t)(at + m.c.pitch));
+		}
+	CHECK(good, "%s: lines %d, rows %d, columns %d, segments %d, quads %lld, step %lld, fill %d x %d, %u", k->name,
+		lines, rows, columns, segments, (long long)quads, (long long)step, fx, fw, how);
 	CHECK(kept, "%s: wrote behind a pixel", k->name);
 	free(m.x);
 	free(m.w);
@@ -137,6 +152,18 @@ static void check_tile(const struct ql_conv_i8 *k, int rows, int columns, int se
 	free(m.factor);
 	free(m.to);
 	free(m.other);
+}
+
+/* Blocks of 1 to 7 lines, all lengths around the tiles, all depths of a step. */
+static void test_blocks(const struct ql_conv_i8 *k)
+{
+	for (int pixels = 1; pixels <= 40; pixels++)
+		for (int lines = 1; lines <= (pixels < 9 ? 9 : 3); lines++)
+			check_tile(k, lines, pixels, 1 + (pixels * 7 + lines * 5) % 70, 1 + pixels % 3, pixels % 34,
+				1 + draw() % 70, RANDOM, RANDOM, draw() % 8);
+	for (int f = 0; f < FILLS * FILLS; f++)
+		check_tile(k, 4, 18, 2 * QL_CONV_PANEL + f, 3, 48, 64, (enum fill)(f / FILLS), (enum fill)(f % FILLS),
+			(unsigned)f % 8);
 }
 
 static void test_conv_i8(const void *kernel)
@@ -147,14 +174,16 @@ static void test_conv_i8(const void *kernel)
 	for (int p = 1; p <= QL_CONV_PANELS; p++)
 		for (int rows = 1; rows <= k->most[p]; rows++) {
 			for (int columns = (p - 1) * QL_CONV_PANEL + 1; columns <= p * QL_CONV_PANEL; columns++)
-				check_tile(k, rows, columns, 1 + columns % 4, columns % 5, 1 + columns % 9, RANDOM,
+				check_tile(k, 0, rows, columns, 1 + columns % 4, columns % 5, 1 + columns % 9, RANDOM,
 					RANDOM, draw() % 8);
 			for (int f = 0; f < FILLS * FILLS; f++)
-				check_tile(k, rows, p * QL_CONV_PANEL, 3, 16, 12, (enum fill)(f / FILLS),
+				check_tile(k, 0, rows, p * QL_CONV_PANEL, 3, 16, 12, (enum fill)(f / FILLS),
 					(enum fill)(f % FILLS), (unsigned)f % 8);
 		}
 	for (unsigned how = 0; how < 8; how++)
-		check_tile(k, k->most[1], 11, 8, 500, 100, HIGH, LOW, how); /* the longest sums */
+		check_tile(k, 0, k->most[1], 11, 8, 500, 100, HIGH, LOW, how); /* the longest sums */
+	if (k->block)
+		test_blocks(k);
 }
 
 /* ---- depth_i8 ---- */
@@ -176,13 +205,17 @@ static uint8_t depth_code_of(const struct sample *m, const struct ql_depth_i8_su
 
 	for (int64_t t = 0; t < 4 * s->quads; t++)
 		sum += m->x[row * s->step + s->at[t] + o] * m->w[(t / 4 * 16 * lanes + place) * 4 + t % 4];
-	return code_of_sum(m, row, o, place, sum);
+	return code_of_sum(m, row * m->c.pitch + o, place, sum);
 }
 
 static void check_depth(const struct ql_depth_i8 *k, int rows, int channels, int64_t quads, int64_t step, enum fill fx,
 	enum fill fw, unsigned how)
 {
-	struct sample m = {.rows = rows, .columns = channels, .panels = k->lanes, .s = {.segments = 1, .quads = quads}};
+	struct sample m = {.rows = rows,
+		.columns = channels,
+		.panels = k->lanes,
+		.l = {.lines = 1},
+		.s = {.segments = 1, .quads = quads}};
 	int64_t at[32], block = 16L * k->lanes;
 	struct ql_depth_i8_sums s = {.step = step, .quads = quads, .at = at};
 	bool good = true, kept = true;
@@ -239,12 +272,16 @@ static void test_depth_i8(const void *kernel)
 #define test_simd NULL
 #define test_limit NULL
 
+extern const struct ql_conv_i8 conv_i8_amx_model;
+
 int main(void)
 {
 #define F(name) {#name, test_##name},
 	static const struct family families[] = {QL_KERNEL_FAMILIES(F)};
 #undef F
+	const struct family conv = {"conv_i8", test_conv_i8};
 
 	test_kernels(families, sizeof(families) / sizeof(families[0]));
+	test_kernel(&conv, "amx on a model of its instructions", &conv_i8_amx_model);
 	return check_end();
 }

@@ -121,6 +121,9 @@ struct ql_conv_tiles {
 bool ql_conv_tiles_fit(const struct ql_conv_int *j, const struct ql_tensor *w, const struct ql_spec *spec);
 enum ql_status ql_conv_tiles_prepare(
 	struct ql_conv_int *j, const struct ql_call *call, const struct ql_conv_params *p, struct ql_conv_tiles *t);
+/* The kernel that computes the call: the best one of this processor, or the one that it names for the window. */
+struct ql_conv_i8;
+const struct ql_conv_i8 *ql_conv_tiles_kernel(const struct ql_conv_int *j);
 /* x: codes (n, c, h, w), with their channels last or contiguous. The codes of j->out get their channels last. */
 enum ql_status ql_conv_tiles(const struct ql_conv_int *j, const struct ql_conv_params *p, const struct ql_conv_tiles *t,
 	const struct ql_conv_sum *sum, const struct ql_tensor *x);

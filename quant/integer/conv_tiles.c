@@ -51,30 +51,63 @@ static void tile_row(const struct job *j, const uint8_t *x, int64_t n, int colum
 			other ? other + i * codes->pitch : NULL, to + i * codes->pitch);
 }
 
+/* So many rows of the result as lines: one, where the windows of a row follow those of the row before. */
+static struct ql_conv_i8_lines lines_of(const struct job *j, int64_t rows)
+{
+	const struct ql_window *w = &j->c->c.window;
+	int64_t width = w->out[1], apart = w->stride[0] * j->lines.pitch;
+
+	if (apart == width * j->sums.step)
+		return (struct ql_conv_i8_lines){.lines = 1, .pixels = width * rows};
+	return (struct ql_conv_i8_lines){
+		.lines = rows, .pixels = width, .apart = apart, .to_apart = width * j->codes.pitch};
+}
+
+/* Some panels of a group: their biases, factors and weights. */
+static struct ql_conv_i8_codes codes_at(const struct job *j, int64_t group, int64_t panel, const int8_t **w)
+{
+	struct ql_conv_i8_codes codes = j->codes;
+	int64_t at = group * j->t->panels + panel;
+
+	codes.bias = j->t->bias + at * QL_CONV_PANEL;
+	codes.factor = j->t->factor + at * QL_CONV_PANEL;
+	*w = j->t->w + at * j->t->panel;
+	return codes;
+}
+
 /* Rows of a group's result, from panel `from` to `end`; x: the first line that they read. */
 static void tile_rows(
 	const struct job *j, const uint8_t *x, int64_t group, int64_t rows, int64_t from, int64_t end, uint8_t *to)
 {
-	const struct ql_window *w = &j->c->c.window;
-	int64_t width = w->out[1];
-	bool line = rows > 1 && j->lines.pitch * w->stride[0] == width * j->sums.step; /* all rows are one */
+	struct ql_conv_i8_lines l = lines_of(j, rows);
 
-	if (line) {
-		width *= rows;
-		rows = 1;
-	}
+	to += group * j->c->rows;
 	for (int64_t p = from; p < end; p += j->panels) {
-		int64_t at = (group * j->t->panels + p) * QL_CONV_PANEL, first = p * QL_CONV_PANEL;
+		int64_t first = p * QL_CONV_PANEL;
 		int columns = (int)ql_min64(ql_min64(j->panels, end - p) * QL_CONV_PANEL, j->c->rows - first);
-		struct ql_conv_i8_codes codes = j->codes;
+		const int8_t *panel;
+		struct ql_conv_i8_codes codes = codes_at(j, group, p, &panel);
 
-		codes.bias = j->t->bias + at;
-		codes.factor = j->t->factor + at;
-		for (int64_t r = 0; r < rows; r++)
-			tile_row(j, x + r * w->stride[0] * j->lines.pitch, width, columns, &codes,
-				j->t->w + at / QL_CONV_PANEL * j->t->panel,
-				to + r * width * codes.pitch + group * j->c->rows + first);
+		for (int64_t r = 0; r < l.lines; r++)
+			tile_row(j, x + r * l.apart, l.pixels, columns, &codes, panel, to + r * l.to_apart + first);
 	}
+}
+
+/* The same by a kernel of blocks. */
+static void block_rows(
+	const struct job *j, const uint8_t *x, int64_t group, int64_t rows, int64_t from, int64_t end, uint8_t *to)
+{
+	struct ql_conv_i8_lines l = lines_of(j, rows);
+	int64_t first = from * QL_CONV_PANEL;
+	int columns = (int)(ql_min64(end * QL_CONV_PANEL, j->c->rows) - first);
+	const int8_t *panel;
+	struct ql_conv_i8_codes codes;
+
+	if (columns <= 0)
+		return;
+	codes = codes_at(j, group, from, &panel);
+	to += group * j->c->rows + first;
+	j->kernel->block(&l, columns, &j->sums, &codes, x, panel, j->other ? j->other + (to - j->out) : NULL, to);
 }
 
 static void body(void *arg, int64_t begin, int64_t stop)
@@ -97,7 +130,8 @@ static void body(void *arg, int64_t begin, int64_t stop)
 				x = j->lines.x + (image * w->in[0] + row * w->stride[0]) * j->lines.pitch;
 			else
 				ql_conv_lines_copy(&j->lines, image, g, row, rows, copy);
-			tile_rows(j, x, g, rows, part * per, ql_min64(j->t->panels, (part + 1) * per),
+			(j->kernel->block ? block_rows : tile_rows)(j, x, g, rows, part * per,
+				ql_min64(j->t->panels, (part + 1) * per),
 				j->out + (image * w->out[0] + row) * w->out[1] * c->o);
 		}
 	}
@@ -178,13 +212,23 @@ static bool reads_in_place(const struct job *j)
 	       !w->before[1] && !w->after[0] && !w->after[1];
 }
 
+const struct ql_conv_i8 *ql_conv_tiles_kernel(const struct ql_conv_int *c)
+{
+	const struct ql_conv_i8 *k = c->ctx->kernels->conv_i8, *other = NULL;
+	struct ql_conv_layout l = ql_conv_layout_of(c);
+
+	if (k->instead)
+		other = k->instead(l.taps / l.per, l.quads, l.rows);
+	return other ? other : k;
+}
+
 enum ql_status ql_conv_tiles(const struct ql_conv_int *c, const struct ql_conv_params *p, const struct ql_conv_tiles *t,
 	const struct ql_conv_sum *sum, const struct ql_tensor *x)
 {
 	const struct ql_window *w = &c->c.window;
 	struct job j = {.c = c,
 		.t = t,
-		.kernel = c->ctx->kernels->conv_i8,
+		.kernel = ql_conv_tiles_kernel(c),
 		.lines = ql_conv_lines_from(c, x, c->c.c / c->c.groups),
 		.codes = ql_conv_codes_of(c, p, sum),
 		.other = sum->other};
@@ -198,7 +242,9 @@ enum ql_status ql_conv_tiles(const struct ql_conv_int *c, const struct ql_conv_p
 	status = set_windows(&j);
 	if (status)
 		return status;
-	choose_tile(&j);
+	j.panels = 1;
+	if (!j.kernel->block)
+		choose_tile(&j);
 	cut(&j);
 	status = ql_slots_take(c->ctx,
 		j.in_place ? 1 : (uint64_t)ql_add64(ql_mul64(ql_conv_lines_of(w, j.block), j.lines.pitch), SLACK),

@@ -249,7 +249,7 @@ static enum ql_status run_tiles(struct ql_conv_int *j, struct ql_call *call, con
 	if (!status && *done) {
 		j->out = call->out[0];
 		call->path = ql_requant_path(call->path, spec->requant);
-		call->kernel = depth ? j->ctx->kernels->depth_i8->name : j->ctx->kernels->conv_i8->name;
+		call->kernel = depth ? j->ctx->kernels->depth_i8->name : ql_conv_tiles_kernel(j)->name;
 		if (call->join && call->join->done)
 			call->join->second->kernel = call->kernel;
 		if (j->c.n * j->c.o * j->pixels > 0)

@@ -208,14 +208,26 @@ struct ql_conv_i8_codes {
 	uint8_t flip;
 };
 
-/* One tile: the codes of 1 to most[p] pixels and `columns` outputs, where p = ceil(columns / QL_CONV_PANEL) and most[p]
- * is not 0. Nothing else is written. `other` is NULL, or the second operand. */
+/* Lines of pixels, and the bytes from one to the next: in x, and of the codes. */
+struct ql_conv_i8_lines {
+	int64_t lines, pixels; /* at least 1 each */
+	int64_t apart, to_apart;
+};
+
 struct ql_conv_i8 {
 	const char *name;
 	int rate; /* products per ns, as above */
+	/* One tile: the codes of 1 to most[p] pixels and `columns` outputs, where p = ceil(columns / QL_CONV_PANEL) and most[p]
+	 * is not 0. Nothing else is written. `other` is NULL, or the second operand. */
 	int most[QL_CONV_PANELS + 1];
 	void (*codes)(int rows, int columns, const struct ql_conv_i8_sums *s, const struct ql_conv_i8_codes *c,
 		const uint8_t *x, const int8_t *panel, const uint8_t *other, uint8_t *to);
+	/* The same for any number of lines, pixels and outputs. NULL: tile by tile is as fast. */
+	void (*block)(const struct ql_conv_i8_lines *l, int columns, const struct ql_conv_i8_sums *s,
+		const struct ql_conv_i8_codes *c, const uint8_t *x, const int8_t *panel, const uint8_t *other,
+		uint8_t *to);
+	/* The kernel for windows of so many segments and quads, and so many outputs. NULL: this one for all. */
+	const struct ql_conv_i8 *(*instead)(int64_t segments, int64_t quads, int64_t outputs);
 };
 
 /* Depthwise sums: channel o of pixel i is the sum over t < 4 * quads of x[i * step + at[t] + o] (u8) times the weight of tap t (s8), mod
