@@ -77,7 +77,8 @@ static void fill_codes(struct sample *m, bool is_signed, bool relu, bool other)
 		.sum_zero = relu ? lo : 3,
 		.flip = is_signed ? 0x80 : 0};
 	m->l.to_apart = m->c.pitch * m->rows + 3;
-	bytes = m->l.to_apart * (m->l.lines - 1) + m->c.pitch * m->rows;
+	m->l.fold_apart = m->l.to_apart * m->l.lines + 7;
+	bytes = m->l.fold_apart * (m->l.fold - 1) + m->l.to_apart * (m->l.lines - 1) + m->c.pitch * m->rows;
 	m->to = take((size_t)bytes);
 	m->other = other ? take((size_t)bytes) : NULL;
 	for (int64_t i = 0; other && i < bytes; i++)
@@ -104,7 +105,7 @@ static uint8_t code_of_sum(const struct sample *m, int64_t i, int at, int64_t su
 	return (uint8_t)((int32_t)bounded(a + b, m->c.sum_lo, m->c.sum_hi) + m->c.sum_zero);
 }
 
-static uint8_t code_of(const struct sample *m, int64_t line, int row, int o)
+static uint8_t code_of(const struct sample *m, int64_t line, int row, int64_t at, int o)
 {
 	const uint8_t *x = m->x + line * m->l.apart + row * m->s.step;
 	const int8_t *w = m->w + o / QL_CONV_PANEL * m->s.panel + o % QL_CONV_PANEL * 4;
@@ -113,17 +114,17 @@ static uint8_t code_of(const struct sample *m, int64_t line, int row, int o)
 	for (int k = 0; k < m->s.segments; k++)
 		for (int64_t l = 0; l < 4 * m->s.quads; l++)
 			sum += (int64_t)x[m->at[k] + l] * w[(k * m->s.quads + l / 4) * 4 * QL_CONV_PANEL + l % 4];
-	return code_of_sum(m, line * m->l.to_apart + row * m->c.pitch + o, o, sum);
+	return code_of_sum(m, at + o, o, sum);
 }
 
-/* lines: 0: a tile; else a block */
-static void check_tile(const struct ql_conv_i8 *k, int lines, int rows, int columns, int segments, int64_t quads,
-	int64_t step, enum fill fx, enum fill fw, unsigned how)
+/* lines: 0: a tile; else a block, with `rows` pixels of each of `fold` rows in a line */
+static void check_tile(const struct ql_conv_i8 *k, int lines, int fold, int rows, int columns, int segments,
+	int64_t quads, int64_t step, enum fill fx, enum fill fw, unsigned how)
 {
-	struct sample m = {.rows = rows,
+	struct sample m = {.rows = rows * fold,
 		.columns = columns,
 		.panels = (columns + QL_CONV_PANEL - 1) / QL_CONV_PANEL,
-		.l = {.lines = lines ? lines : 1, .pixels = rows, .apart = draw() % 50},
+		.l = {.lines = lines ? lines : 1, .pixels = rows * fold, .apart = draw() % 50, .fold = fold},
 		.s = {.step = step, .quads = quads, .segments = segments}};
 	bool good = true, kept = true;
 
@@ -133,18 +134,19 @@ static void check_tile(const struct ql_conv_i8 *k, int lines, int rows, int colu
 		k->block(&m.l, columns, &m.s, &m.c, m.x, m.w, m.other, m.to);
 	else
 		k->codes(rows, columns, &m.s, &m.c, m.x, m.w, m.other, m.to);
-	for (int64_t l = 0, end = 0; l < m.l.lines; l++)
-		for (int i = 0; i < rows; i++) {
-			int64_t at = l * m.l.to_apart + i * m.c.pitch;
+	for (int64_t f = 0, end = 0; f < fold; f++)
+		for (int64_t l = 0; l < m.l.lines; l++)
+			for (int i = 0; i < rows; i++) {
+				int64_t at = f * m.l.fold_apart + l * m.l.to_apart + i * m.c.pitch;
 
-			kept &= guarded(m.to, (size_t)end, (size_t)at);
-			for (int o = 0; o < columns; o++)
-				good &= m.to[at + o] == code_of(&m, l, i, o);
-			end = at + columns;
-			kept &= i < rows - 1 || guarded(m.to, (size_t)end, (size_t)(at + m.c.pitch));
-		}
-	CHECK(good, "%s: lines %d, rows %d, columns %d, segments %d, quads %lld, step %lld, fill %d x %d, %u", k->name,
-		lines, rows, columns, segments, (long long)quads, (long long)step, fx, fw, how);
+				kept &= guarded(m.to, (size_t)end, (size_t)at);
+				for (int o = 0; o < columns; o++)
+					good &= m.to[at + o] == code_of(&m, l, (int)(i * fold + f), at, o);
+				end = at + columns;
+				kept &= i < rows - 1 || guarded(m.to, (size_t)end, (size_t)(at + m.c.pitch));
+			}
+	CHECK(good, "%s: lines %d, fold %d, rows %d, columns %d, segments %d, quads %lld, step %lld, fill %d x %d, %u",
+		k->name, lines, fold, rows, columns, segments, (long long)quads, (long long)step, fx, fw, how);
 	CHECK(kept, "%s: wrote behind a pixel", k->name);
 	free(m.x);
 	free(m.w);
@@ -159,11 +161,15 @@ static void test_blocks(const struct ql_conv_i8 *k)
 {
 	for (int pixels = 1; pixels <= 40; pixels++)
 		for (int lines = 1; lines <= (pixels < 9 ? 9 : 3); lines++)
-			check_tile(k, lines, pixels, 1 + (pixels * 7 + lines * 5) % 70, 1 + pixels % 3, pixels % 34,
+			check_tile(k, lines, 1, pixels, 1 + (pixels * 7 + lines * 5) % 70, 1 + pixels % 3, pixels % 34,
 				1 + draw() % 70, RANDOM, RANDOM, draw() % 8);
+	for (int fold = 2; fold <= QL_CONV_FOLD; fold++)
+		for (int pixels = 1; pixels * fold <= QL_CONV_FOLD; pixels++)
+			check_tile(k, 1 + pixels % 6, fold, pixels, 1 + (pixels * 7 + fold * 5) % 70, 3,
+				16 - pixels % 2, 64, RANDOM, RANDOM, draw() % 8);
 	for (int f = 0; f < FILLS * FILLS; f++)
-		check_tile(k, 4, 18, 2 * QL_CONV_PANEL + f, 3, 48, 64, (enum fill)(f / FILLS), (enum fill)(f % FILLS),
-			(unsigned)f % 8);
+		check_tile(k, 4, 1, 18, 2 * QL_CONV_PANEL + f, 3, 48, 64, (enum fill)(f / FILLS),
+			(enum fill)(f % FILLS), (unsigned)f % 8);
 }
 
 static void test_conv_i8(const void *kernel)
@@ -174,14 +180,14 @@ static void test_conv_i8(const void *kernel)
 	for (int p = 1; p <= QL_CONV_PANELS; p++)
 		for (int rows = 1; rows <= k->most[p]; rows++) {
 			for (int columns = (p - 1) * QL_CONV_PANEL + 1; columns <= p * QL_CONV_PANEL; columns++)
-				check_tile(k, 0, rows, columns, 1 + columns % 4, columns % 5, 1 + columns % 9, RANDOM,
-					RANDOM, draw() % 8);
+				check_tile(k, 0, 1, rows, columns, 1 + columns % 4, columns % 5, 1 + columns % 9,
+					RANDOM, RANDOM, draw() % 8);
 			for (int f = 0; f < FILLS * FILLS; f++)
-				check_tile(k, 0, rows, p * QL_CONV_PANEL, 3, 16, 12, (enum fill)(f / FILLS),
+				check_tile(k, 0, 1, rows, p * QL_CONV_PANEL, 3, 16, 12, (enum fill)(f / FILLS),
 					(enum fill)(f % FILLS), (unsigned)f % 8);
 		}
 	for (unsigned how = 0; how < 8; how++)
-		check_tile(k, 0, k->most[1], 11, 8, 500, 100, HIGH, LOW, how); /* the longest sums */
+		check_tile(k, 0, 1, k->most[1], 11, 8, 500, 100, HIGH, LOW, how); /* the longest sums */
 	if (k->block)
 		test_blocks(k);
 }
@@ -214,7 +220,7 @@ static void check_depth(const struct ql_depth_i8 *k, int rows, int channels, int
 	struct sample m = {.rows = rows,
 		.columns = channels,
 		.panels = k->lanes,
-		.l = {.lines = 1},
+		.l = {.lines = 1, .fold = 1},
 		.s = {.segments = 1, .quads = quads}};
 	int64_t at[32], block = 16L * k->lanes;
 	struct ql_depth_i8_sums s = {.step = step, .quads = quads, .at = at};

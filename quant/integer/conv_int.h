@@ -63,6 +63,7 @@ struct ql_conv_lines {
 	uint8_t flip;             /* to make codes of x unsigned */
 	int64_t channels, repeat; /* of a group, and how often each stands in a line */
 	int64_t pitch;            /* bytes of a line */
+	int64_t fold;             /* lines whose pixels lie in turn: so many times `pitch` bytes */
 };
 
 #define QL_CONV_SLACK 64 /* bytes behind the lines that are read, times weights of 0 */
@@ -72,7 +73,8 @@ struct ql_conv_i8_codes;
 int64_t ql_conv_lines_of(const struct ql_window *w, int64_t rows);
 int64_t ql_conv_reach_of(const struct ql_window *w);
 struct ql_conv_lines ql_conv_lines_from(const struct ql_conv_int *c, const struct ql_tensor *x, int64_t channels);
-/* Copies the lines of `rows` rows of the result from `row` on, with slack behind them. */
+/* Copies the lines of `rows` rows of the result from `row` on, with slack behind them; with `fold` f those of f parts of them, of
+ * rows / f rows each. */
 void ql_conv_lines_copy(
 	const struct ql_conv_lines *j, int64_t image, int64_t group, int64_t row, int64_t rows, uint8_t *to);
 /* How sums become codes; without bias and factors. */

@@ -25,7 +25,8 @@ struct ql_conv_lines ql_conv_lines_from(const struct ql_conv_int *c, const struc
 		.last = ql_images_last(x),
 		.flip = c->dtype == QL_int8 ? 0x80 : 0,
 		.channels = channels,
-		.repeat = 1};
+		.repeat = 1,
+		.fold = 1};
 
 	j.x = j.last ? ql_images_data(x) : ql_tensor_data(x);
 	j.pitch = ql_mul64(ql_conv_reach_of(&c->c.window), channels);
@@ -54,12 +55,25 @@ QL_SIMD(void, copy_flipped, (int64_t n, const uint8_t *from, uint8_t flip, uint8
 		to[i] = from[i] ^ flip;
 })
 
+/* Copies n bytes a pixel, of pixels that are so many bytes apart. */
+static void copy_each(const struct ql_conv_lines *j, int64_t pixels, int64_t n, const uint8_t *from, int64_t from_apart,
+	uint8_t *to, int64_t to_apart)
+{
+	if (from_apart == n && to_apart == n)
+		copy_flipped[j->c->variant](pixels * n, from, j->flip, to);
+	else
+		for (int64_t i = 0; i < pixels; i++)
+			copy_flipped[j->c->variant](n, from + i * from_apart, j->flip, to + i * to_apart);
+}
+
 /* Puts the channels of n pixels, which are `plane` apart, side by side. */
 static void gather(const struct ql_conv_lines *j, int64_t n, const uint8_t *from, int64_t plane, uint8_t *to)
 {
-	ql_transpose_bytes(n, j->channels, from, plane, to, j->channels);
+	int64_t apart = j->fold * j->channels;
+
+	ql_transpose_bytes(n, j->channels, from, plane, to, apart);
 	if (j->flip)
-		copy_flipped[j->c->variant](n * j->channels, to, j->flip, to);
+		copy_each(j, n, j->channels, to, apart, to, apart);
 }
 
 /* Repeats n bytes in their place. */
@@ -78,34 +92,50 @@ static void copy_pixels(const struct ql_conv_lines *j, int64_t image, int64_t gr
 
 	if (!j->last)
 		gather(j, n, from + first * plane + y * width, plane, to);
-	else if (j->channels == c->c)
-		copy_flipped[j->c->variant](n * c->c, from + y * width * c->c, j->flip, to);
 	else
-		for (int64_t i = 0; i < n; i++)
-			copy_flipped[j->c->variant](
-				j->channels, from + (y * width + i) * c->c + first, j->flip, to + i * j->channels);
+		copy_each(j, n, j->channels, from + y * width * c->c + first, c->c, to, j->fold * j->channels);
 	if (j->repeat > 1)
 		repeat(n * j->channels, j->repeat, to);
+}
+
+/* The zero point of x in n pixels. */
+static void pad(const struct ql_conv_lines *j, int64_t n, uint8_t *to)
+{
+	int64_t bytes = j->channels * j->repeat;
+	int zero = (uint8_t)(j->c->zero ^ j->flip);
+
+	if (j->fold == 1)
+		memset(to, zero, (size_t)(n * bytes));
+	else
+		for (int64_t i = 0; i < n; i++)
+			memset(to + i * j->fold * bytes, zero, (size_t)bytes);
+}
+
+/* Line y of an image, which may be above or below it. */
+static void copy_line(const struct ql_conv_lines *j, int64_t image, int64_t group, int64_t y, uint8_t *to)
+{
+	const struct ql_window *w = &j->c->c.window;
+	int64_t reach = ql_conv_reach_of(w), left = ql_min64(w->before[1], reach), n = ql_min64(w->in[1], reach - left),
+		apart = j->channels * j->repeat * j->fold;
+
+	if (y < 0 || y >= w->in[0]) {
+		pad(j, reach, to);
+		return;
+	}
+	pad(j, left, to);
+	copy_pixels(j, image, group, y, n, to + left * apart);
+	pad(j, reach - left - n, to + (left + n) * apart);
 }
 
 void ql_conv_lines_copy(
 	const struct ql_conv_lines *j, int64_t image, int64_t group, int64_t row, int64_t rows, uint8_t *to)
 {
 	const struct ql_window *w = &j->c->c.window;
-	int64_t reach = ql_conv_reach_of(w), left = ql_min64(w->before[1], reach), n = ql_min64(w->in[1], reach - left),
-		pixel = j->channels * j->repeat;
-	int pad = (uint8_t)(j->c->zero ^ j->flip);
+	int64_t each = rows / j->fold, lines = ql_conv_lines_of(w, each);
 
-	for (int64_t l = 0; l < ql_conv_lines_of(w, rows); l++, to += j->pitch) {
-		int64_t y = row * w->stride[0] - w->before[0] + l;
-
-		if (y < 0 || y >= w->in[0]) {
-			memset(to, pad, (size_t)j->pitch);
-			continue;
-		}
-		memset(to, pad, (size_t)(left * pixel));
-		copy_pixels(j, image, group, y, n, to + left * pixel);
-		memset(to + (left + n) * pixel, pad, (size_t)((reach - left - n) * pixel));
-	}
-	memset(to, 0, QL_CONV_SLACK); /* times weights of 0 */
+	for (int64_t l = 0; l < lines; l++)
+		for (int64_t f = 0; f < j->fold; f++)
+			copy_line(j, image, group, (row + f * each) * w->stride[0] - w->before[0] + l,
+				to + l * j->fold * j->pitch + f * j->channels * j->repeat);
+	memset(to + lines * j->fold * j->pitch, 0, QL_CONV_SLACK); /* times weights of 0 */
 }

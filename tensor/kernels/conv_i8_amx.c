@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * Convolution of codes on AMX: four tiles of sums (up to 16 pixels x 16 outputs each), one of the weights, one of pixels in turn. Both
- * operands are read in place: the windows of neighbours in a line are a constant apart, as the rows of a tile are, and a panel
+ * Convolution of codes on AMX: four tiles of sums (up to 16 pixels x 16 outputs each), one of the weights, one of pixels in turn.
+ * Both operands are read in place: the windows of neighbours in a line are a constant apart, as the rows of a tile are, and a panel
  * of QL_CONV_PANEL outputs is, for each quad, a row of 64 bytes, as TDPBUSD reads them. A step takes as many quads as divide a
  * segment, up to 16, so that no tile reads past it.
  *
- * The four tiles of pixels are anywhere in the block, so short lines fill them as well as long ones: a line is cut into tiles of
- * equal size, of which the last may overlap the one before it. Only the tile of weights comes from the second level of cache
- * where a panel is large: 1 KiB for four products of 16 cycles each.
+ * A line is cut into tiles of equal size, of which the last may overlap the one before it; the four tiles of pixels may be of
+ * several lines. Panels are the inner loop: windows of four tiles stay in the first level of cache, and only the tile of weights
+ * comes from the second one, 1 KiB for four products of 16 cycles each. Tiles of 8 pixels take two thirds of the time of 16, because
+ * a product must wait 52 cycles for the sum before it: so the pixels of some short lines should lie in turn (ql_conv_i8_lines.fold).
  *
  * The taps are the inner loop: sums stay in tiles until they are complete. They become codes through 4 KiB in the first level of
- * cache. The configuration is loaded for each block and released after it: registers in use would make every change of threads slower.
+ * cache. The configuration is loaded for each block and released after it: registers in use would make every change of threads
+ * slower.
  */
 #include "tensor/kernels/amx.h"
 #include "tensor/kernels/kernels.h"
@@ -59,15 +61,19 @@ struct spot {
 
 struct cut {
 	const struct ql_conv_i8_lines *l;
-	int rows;       /* pixels of a tile */
-	int64_t across; /* tiles of a line */
+	int rows;             /* pixels of a tile */
+	int64_t across;       /* tiles of a line */
+	int64_t at[AMX_ROWS]; /* from the first code of a tile to those of its pixels */
 };
 
-static struct cut cut_of(const struct ql_conv_i8_lines *l)
+static struct cut cut_of(const struct ql_conv_i8_lines *l, int64_t pitch)
 {
 	int64_t across = (l->pixels + AMX_ROWS - 1) / AMX_ROWS;
+	struct cut u = {l, (int)((l->pixels + across - 1) / across), across, {0}};
 
-	return (struct cut){l, (int)((l->pixels + across - 1) / across), across};
+	for (int r = 0; r < u.rows; r++)
+		u.at[r] = r / l->fold * pitch + r % l->fold * l->fold_apart;
+	return u;
 }
 
 static struct spot spot_of(const struct cut *u, const struct ql_conv_i8_sums *s, const struct ql_conv_i8_codes *c,
@@ -137,7 +143,7 @@ static void configure(int rows, int depth)
 }
 
 /* Up to TILES tiles of pixels, one panel. */
-static void run(int tiles, int rows, int depth, int columns, const struct ql_conv_i8_sums *s,
+static void run(int tiles, const struct cut *u, int depth, int columns, const struct ql_conv_i8_sums *s,
 	const struct ql_conv_i8_codes *c, const struct spot *at, const int8_t *w, const uint8_t *other, uint8_t *to)
 {
 	_Alignas(64) int32_t sum[TILES][AMX_ROWS][QL_CONV_PANEL];
@@ -149,8 +155,8 @@ static void run(int tiles, int rows, int depth, int columns, const struct ql_con
 	default: add_up(4, s, depth, at, w, &sum[0][0][0]);
 	}
 	for (int t = 0; t < tiles; t++)
-		for (int r = at[t].skip; r < rows; r++) {
-			int64_t i = at[t].to + r * c->pitch;
+		for (int r = at[t].skip; r < u->rows; r++) {
+			int64_t i = at[t].to + u->at[r];
 
 			finish_row(c, sum[t][r], columns, other ? other + i : NULL, to + i);
 		}
@@ -159,24 +165,25 @@ static void run(int tiles, int rows, int depth, int columns, const struct ql_con
 static void block(const struct ql_conv_i8_lines *l, int columns, const struct ql_conv_i8_sums *s,
 	const struct ql_conv_i8_codes *c, const uint8_t *x, const int8_t *panel, const uint8_t *other, uint8_t *to)
 {
-	struct cut u = cut_of(l);
+	struct cut u = cut_of(l, c->pitch);
 	int64_t all = l->lines * u.across;
 	int depth = depth_of(s->quads);
 	struct ql_conv_i8_codes codes = *c;
 
 	configure(u.rows, depth);
-	for (int o = 0; o < columns; o += QL_CONV_PANEL, panel += s->panel) {
-		int n = columns - o < QL_CONV_PANEL ? columns - o : QL_CONV_PANEL;
+	for (int64_t t = 0; t < all; t += TILES) {
+		struct spot at[TILES];
+		int tiles = (int)(all - t < TILES ? all - t : TILES);
 
-		codes.bias = c->bias + o;
-		codes.factor = c->factor + o;
-		for (int64_t t = 0; t < all; t += TILES) {
-			struct spot at[TILES];
-			int tiles = (int)(all - t < TILES ? all - t : TILES);
+		for (int i = 0; i < tiles; i++)
+			at[i] = spot_of(&u, s, c, x, t + i);
+		for (int o = 0; o < columns; o += QL_CONV_PANEL) {
+			int n = columns - o < QL_CONV_PANEL ? columns - o : QL_CONV_PANEL;
 
-			for (int i = 0; i < tiles; i++)
-				at[i] = spot_of(&u, s, c, x, t + i);
-			run(tiles, u.rows, depth, n, s, &codes, at, panel, other ? other + o : NULL, to + o);
+			codes.bias = c->bias + o;
+			codes.factor = c->factor + o;
+			run(tiles, &u, depth, n, s, &codes, at, panel + o / QL_CONV_PANEL * s->panel,
+				other ? other + o : NULL, to + o);
 		}
 	}
 	amx_release();
@@ -185,7 +192,7 @@ static void block(const struct ql_conv_i8_lines *l, int columns, const struct ql
 static void codes(int rows, int columns, const struct ql_conv_i8_sums *s, const struct ql_conv_i8_codes *c,
 	const uint8_t *x, const int8_t *panel, const uint8_t *other, uint8_t *to)
 {
-	block(&(struct ql_conv_i8_lines){.lines = 1, .pixels = rows}, columns, s, c, x, panel, other, to);
+	block(&(struct ql_conv_i8_lines){.lines = 1, .pixels = rows, .fold = 1}, columns, s, c, x, panel, other, to);
 }
 
 /* Steps of few bytes take as long as full ones. */

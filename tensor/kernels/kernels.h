@@ -208,11 +208,17 @@ struct ql_conv_i8_codes {
 	uint8_t flip;
 };
 
-/* Lines of pixels, and the bytes from one to the next: in x, and of the codes. */
+/* Lines of pixels, and the bytes from one to the next: in x, and of the codes. With `fold` above 1 a line has the pixels of so many
+ * rows of the result in turn, at most QL_CONV_FOLD in all: pixel i is pixel i / fold of row i % fold, whose codes are fold_apart
+ * bytes apart. */
 struct ql_conv_i8_lines {
 	int64_t lines, pixels; /* at least 1 each */
 	int64_t apart, to_apart;
+	int fold; /* at least 1 */
+	int64_t fold_apart;
 };
+
+#define QL_CONV_FOLD 16
 
 struct ql_conv_i8 {
 	const char *name;
