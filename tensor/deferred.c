@@ -3,6 +3,8 @@
  */
 #include "tensor/deferred.h"
 
+#include "tensor/encode_later.h"
+
 /* The result that waits in s; NULL: none. */
 static struct ql_deferred *waiting_in(const struct ql_storage *s)
 {
@@ -63,7 +65,8 @@ enum ql_status ql_deferred_settle_call(struct ql_ctx *ctx, const struct ql_call 
 	enum ql_status status = QL_OK;
 
 	for (int i = 0; i < call->n_in && !status; i++)
-		status = ql_deferred_settle(ctx, call->in[i]->storage);
+		if (i || !(call->op->flags & QL_WAITING) || !ql_encode_waits(call->in[i]))
+			status = ql_deferred_settle(ctx, call->in[i]->storage);
 	if (call->into && !status)
 		status = ql_deferred_settle(ctx, call->into->storage);
 	if (call->into && !status)

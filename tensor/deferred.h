@@ -4,7 +4,7 @@
  * While ctx->deferring is above 0, an op with `defer` (op.h) may give a tensor that has no elements yet: its storage is closed
  * (closed.h), and its kind computes it from operands that are kept here. Whoever needs the elements settles the storage, which then is
  * an ordinary one. Errors of shapes and options come where the op is called, as always. Operands that are written to before that
- * are read first: what depends on them is settled (ql_deferred_before_write).
+ * are read first: what depends on them is settled (ql_deferred_before_write). Codes may wait, too (encode_later.h).
  */
 #ifndef QUOLL_TENSOR_DEFERRED_H
 #define QUOLL_TENSOR_DEFERRED_H

@@ -330,6 +330,11 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call)
 	/* plain integers may also have a path: exact products */
 	if (!(call->op->flags & QL_NATIVE))
 		path = ql_call_path(ctx, call, &reason);
+	if (call->op->flags & QL_WAITING && !(path && path->waiting)) {
+		status = ql_deferred_settle(ctx, call->in[0]->storage);
+		if (status)
+			return status;
+	}
 	if (path) {
 		call->path = path->name; /* eval may set a more specific name */
 		return path->closed ? path->eval(ctx, call) : eval_dense(ctx, call, path->eval, path->images, 0);

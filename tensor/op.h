@@ -27,6 +27,7 @@
 /* Except with training=true: row i along the first axis, if the result has as many as operand 0, follows from row i of operand 0 and all
  * of the other operands, with the same bits whatever rows are beside it; for sums of floats: where there are 32 rows at least. */
 #define QL_BY_ROWS 16384u
+#define QL_WAITING 32768u /* operand 0 may be codes that wait (encode_later.h) if the path that is chosen takes them */
 #define QL_AXIS_SECOND 256u /* the axis is the argument after the first operand: x:gather(axis, index) */
 
 struct ql_op;
@@ -129,9 +130,10 @@ struct ql_path {
 	const char *text;
 	bool (*match)(struct ql_call *call, const char **reason);
 	ql_eval_fn *eval;
-	bool closed; /* as QL_CLOSED */
-	bool images; /* eval reads operands with their channels last (tensor/images.h) as they are stored */
-	bool keeps;  /* without out= the result has the dtype and the params of operand 0 */
+	bool closed;  /* as QL_CLOSED */
+	bool waiting; /* operand 0 may be codes that wait, of an op with QL_WAITING */
+	bool images;  /* eval reads operands with their channels last (tensor/images.h) as they are stored */
+	bool keeps;   /* without out= the result has the dtype and the params of operand 0 */
 };
 
 #define QL_PATHS_MOST 64

@@ -186,12 +186,35 @@ static void test_runs(const struct ql_quantize *k)
 	check_signs(k, 1003);
 }
 
+/* Quotients next to ties, under scales of any digits: one that is rounded to the wrong side is another code. */
+static void check_ties(const struct ql_quantize *k, const struct codes *r)
+{
+	float x[1024], scale;
+	uint16_t mine[1024] = {0}, theirs[1024] = {0};
+	struct quantize_case q = {.r = r, .n = 1024};
+	struct ql_affine p = {.scale = &scale, .lo = r->lo, .hi = r->hi};
+
+	for (int s = 0; s < 200; s++) {
+		scale = ldexpf(1.0f + (float)(draw() % (1u << 23)) / 0x1p23f, (int)(draw() % 126) - 63);
+		for (int i = 0; i < 1024; i++) {
+			x[i] = ((float)(r->lo + (int32_t)(draw() % (uint32_t)(r->hi - r->lo + 1))) + 0.5f) * scale;
+			for (uint32_t away = draw() % 4; away; away--)
+				x[i] = nextafterf(x[i], i % 2 ? INFINITY : -INFINITY);
+		}
+		run_quantize(k, &q, &p, x, mine);
+		run_quantize(&quantize_ref, &q, &p, x, theirs);
+		CHECK(!memcmp(mine, theirs, sizeof(mine)), "%s: ties of codes %d..%d, scale %a", k->name, r->lo, r->hi,
+			(double)scale);
+	}
+}
+
 static void test_quantize(const void *kernel)
 {
 	const struct ql_quantize *k = kernel;
 
 	test_runs(k);
-	for (size_t r = 0; r < sizeof(ranges) / sizeof(ranges[0]); r++)
+	for (size_t r = 0; r < sizeof(ranges) / sizeof(ranges[0]); r++) {
+		check_ties(k, &ranges[r]);
 		for (size_t s = 0; s < sizeof(scales) / sizeof(scales[0]); s++) {
 			struct quantize_case q = {.r = &ranges[r], .scale = scales[s]};
 
@@ -217,6 +240,7 @@ static void test_quantize(const void *kernel)
 			if (k == &quantize_ref)
 				check_quantize_ref(k, &ranges[r], scales[s]);
 		}
+	}
 }
 
 /* ---- dequantize ---- */

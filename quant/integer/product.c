@@ -16,6 +16,7 @@
 
 #include "tensor/kernels/kernels.h"
 #include "tensor/closed.h"
+#include "tensor/encode_later.h"
 #include "tensor/gemm/strips.h"
 #include "tensor/scratch.h"
 #include "tensor/view.h"
@@ -46,6 +47,26 @@ static enum ql_status codes_of(struct ql_ctx *ctx, struct ql_tensor *t, struct q
 		(*out)->q = NULL;
 	}
 	return status;
+}
+
+/* Codes of a that wait are encoded while its rows are packed, if the product packs them, and all of them once. */
+static enum ql_status codes_of_a(
+	struct ql_ctx *ctx, struct ql_tensor *a, const struct ql_tensor *b, struct ql_product *p)
+{
+	struct ql_encode_source from;
+	enum ql_status status;
+
+	if (!ql_encode_waits(a))
+		return codes_of(ctx, a, &p->a.codes);
+	if (p->wide || a->rank != 2 || b->rank != 2 || p->plan.m <= QL_GEMM_I8_FEW || a->stride[1] != 1 || a->offset ||
+		!ql_encode_take(a, &from)) {
+		status = ql_closed_open(ctx, a->storage);
+		if (!status)
+			ql_closed_close(ctx, a->storage);
+		return status ? status : codes_of(ctx, a, &p->a.codes);
+	}
+	p->a.floats = (struct ql_gemm_floats){ctx->kernels->quantize, from.x, from.scale, from.zero, from.lo, from.hi};
+	return ql_tensor_alias(ctx, a, &p->a.codes);
 }
 
 /* Gives the bits with the summed axis packed: (…, lines, k). */
@@ -224,7 +245,7 @@ enum ql_status ql_product_start(
 		.bits = both_binary(a, b), .wide = ql_dtypes[a->dtype].bits > 8 || ql_dtypes[b->dtype].bits > 8};
 	status = ql_matmul_plan(ctx, op, a, b, &p->plan);
 	if (!status)
-		status = p->bits ? bits_of(ctx, a, false, &p->a.codes) : codes_of(ctx, a, &p->a.codes);
+		status = p->bits ? bits_of(ctx, a, false, &p->a.codes) : codes_of_a(ctx, a, b, p);
 	if (!status)
 		status = p->bits ? bits_of(ctx, b, true, &p->b.codes) : codes_of_b(ctx, a, b, p);
 	if (!status && !p->bits) /* unpacked codes have other strides; bits are (…, n, k) */
@@ -279,6 +300,8 @@ static struct ql_matrix_int matrix(
 		m.panels = &f->panels;
 	else if (f->strips)
 		m.strips = f->strips;
+	else if (f->floats.data)
+		m.floats = &f->floats;
 	else
 		m.data = (const char *)f->codes->storage->data + offset * (ql_dtypes[f->dtype].bits / 8);
 	m.zero = f->zero ? f->zero + first : NULL;

@@ -16,7 +16,8 @@ struct ql_factor {
 	enum ql_scale_per per;
 	int batch_axis; /* PER_BATCH: axis of the result's batch */
 	const float *scale;
-	const int32_t *zero; /* NULL: 0 */
+	const int32_t *zero;          /* NULL: 0 */
+	struct ql_gemm_floats floats; /* of an a whose codes wait: `codes` has none then; data NULL: none */
 	struct ql_gemm_i8_panels
 		panels; /* cached packed panels of b; if panels.kernel is NULL, nothing is cached and `codes` is set */
 	const struct ql_strips *strips; /* of b: neither `panels` nor `codes` are set then; NULL: none */

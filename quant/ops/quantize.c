@@ -44,6 +44,18 @@ static enum ql_status quantize(struct ql_ctx *ctx, struct ql_call *call)
 	return ql_quantize(ctx, call->in[0], spec, &call->out[0]);
 }
 
+/* Encoding waits for a product that packs its operand anyway. */
+static enum ql_status defer(struct ql_ctx *ctx, struct ql_call *call, bool *deferred)
+{
+	const struct ql_spec *spec = ql_call_attr(call, "spec")->spec;
+	enum ql_status status = ql_quantize_later(ctx, call->in[0], spec, &call->out[0]);
+
+	*deferred = call->out[0] != NULL;
+	call->path = *deferred ? ql_dtype_name(spec->dtype) : NULL;
+	call->kernel = *deferred ? kernel_of(ctx, spec) : NULL;
+	return status;
+}
+
 /* Random words that a kernel of a device takes with the call; the host's encoder takes its own. */
 static int64_t draws(const struct ql_call *call)
 {
@@ -65,6 +77,7 @@ const struct ql_op ql_op_quantize = {
 	.flags = QL_NATIVE | QL_ENCODES,
 	.infer = infer,
 	.eval = quantize,
+	.defer = defer,
 	.allocates = true,
 	.draws = draws,
 	.backward = ql_backward_same,

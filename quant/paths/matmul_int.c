@@ -200,4 +200,5 @@ const struct ql_path ql_path_linear_int = {
 	.match = match_linear,
 	.eval = eval_linear,
 	.closed = true,
+	.waiting = true,
 };

@@ -12,6 +12,7 @@
 #include "quant/ranges/fit_runs.h"
 #include "quant/ranges/scales.h"
 #include "tensor/codec.h"
+#include "tensor/encode_later.h"
 #include "tensor/grain.h"
 #include "tensor/grid.h"
 #include "tensor/ragged.h"
@@ -300,6 +301,25 @@ enum ql_status ql_quantize(struct ql_ctx *ctx, struct ql_tensor *x, const struct
 		ql_tensor_release(ctx, codes);
 	else
 		*out = codes;
+	return status;
+}
+
+enum ql_status ql_quantize_later(
+	struct ql_ctx *ctx, struct ql_tensor *x, const struct ql_spec *spec, struct ql_tensor **out)
+{
+	struct ql_qparams *q = NULL;
+	enum ql_status status;
+
+	*out = NULL;
+	if (x->q || spec->stochastic || spec->requant || spec->outer || !spec->scheme || !spec->scheme->affine ||
+		spec->axis || spec->block || !ql_encode_can_wait(x, spec->dtype))
+		return QL_OK;
+	status = ql_quantize_params(ctx, spec, x->rank, x->shape, x, &q);
+	if (!status && !q->shift && !q->bits)
+		status = ql_encode_later(ctx, x, spec->dtype, q, out);
+	if (*out)
+		q->from = x->dtype;
+	ql_qparams_release(ctx, q);
 	return status;
 }
 

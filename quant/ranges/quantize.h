@@ -13,6 +13,9 @@ enum ql_status ql_quantize(struct ql_ctx *ctx, struct ql_tensor *x, const struct
 /* Gives the params of a tensor of `shape` under the spec without scale, zero_point and shift. */
 enum ql_status ql_quantize_layout(
 	struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape, struct ql_qparams **out);
+/* The same if the codes may wait to be encoded (tensor/encode_later.h); *out is NULL if not. */
+enum ql_status ql_quantize_later(
+	struct ql_ctx *ctx, struct ql_tensor *x, const struct ql_spec *spec, struct ql_tensor **out);
 /* The function `result` of struct ql_quant (tensor/op.h). */
 enum ql_status ql_quantize_on(struct ql_ctx *ctx, const struct ql_spec *spec, unsigned from, struct ql_tensor *x,
 	int rank, const int64_t *shape, const struct ql_device *device, struct ql_tensor **out, enum ql_fit_rule *fit);

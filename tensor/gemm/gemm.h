@@ -13,6 +13,16 @@ struct ql_gemm_i8;
 struct ql_epilogue;
 struct ql_strips;
 
+struct ql_quantize;
+
+/* Floats under one scale that stand for the codes of A: they are encoded while rows are packed. */
+struct ql_gemm_floats {
+	const struct ql_quantize *kernel;
+	const float *data; /* rows as those of the matrix, whose columns are consecutive */
+	float scale;
+	int32_t zero, lo, hi; /* lo, hi: range of the codes */
+};
+
 /* An integer matrix with element strides. The product is of codes minus zero points. */
 struct ql_matrix_int {
 	const void *data;
@@ -21,6 +31,8 @@ struct ql_matrix_int {
 	/* Zero points, one per row of A or column of B (zero_step 1) or one for all (0); NULL: 0. Any value. */
 	const int32_t *zero;
 	int64_t zero_step;
+	/* For A of ql_gemm_i8, instead of `data`, with more than QL_GEMM_I8_FEW rows. NULL: none. */
+	const struct ql_gemm_floats *floats;
 	/* For B of ql_gemm_i8: panels packed earlier; `data` is then not read. NULL: B is packed for this product. */
 	const struct ql_gemm_i8_panels *panels;
 	/* For B of ql_gemm_i8: strips of which it makes panels (strips.h); `data` is then not read. NULL: none. */
@@ -29,6 +41,8 @@ struct ql_matrix_int {
 	 * computed. */
 	const int32_t *sums;
 };
+
+#define QL_GEMM_I8_FEW 64 /* rows of products that may read codes of A more than once */
 
 /* B (k, n) of 8-bit codes packed for the tiles of a kernel, with the sums of its columns. */
 struct ql_gemm_i8_panels {

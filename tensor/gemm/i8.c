@@ -86,8 +86,9 @@ static void copy_body(void *arg, int64_t begin, int64_t end)
 	}
 }
 
-/* Uses A in place when its rows can be read in fours. The pitch of a copy avoids powers of two, which would map all
- * rows to the same few cache sets. Rows that are not consecutive bytes are copied once, by all threads. */
+/* Uses A in place when its rows are codes that can be read in fours. The pitch of a copy avoids powers of two, which would map all
+ * rows to the same few cache sets. Rows that are not consecutive bytes are copied once, by all threads, as are floats if several tasks
+ * need them: else each block is encoded by its task, so that the codes are never written to memory. */
 static enum ql_status rows_init(struct ql_ctx *ctx, struct job *j)
 {
 	const struct ql_matrix_int *a = j->a.from;
@@ -97,13 +98,13 @@ static enum ql_status rows_init(struct ql_ctx *ctx, struct job *j)
 		if (!j->rest)
 			return QL_ERR_MEMORY;
 	}
-	if (!j->a.flip && j->k % 4 == 0 && a->column == 1) {
+	if (!j->a.flip && j->k % 4 == 0 && a->column == 1 && !a->floats) {
 		j->rows = a->data;
 		j->lda = a->row;
 	} else {
 		j->lda = 4 * j->k4 + (j->k4 > 0 && j->k4 % 128 == 0 ? LINE : 0);
 	}
-	if (!j->rows && a->column != 1) {
+	if (!j->rows && (a->column != 1 || (a->floats && j->split.parts > 1))) {
 		j->rows = j->copied = ql_gemm_take(ctx, j->m, (uint64_t)j->lda);
 		if (!j->rows)
 			return QL_ERR_MEMORY;

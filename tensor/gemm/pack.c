@@ -80,15 +80,31 @@ static void rows_across(const struct ql_pack_i8 *with, const uint8_t *a, int64_t
 	}
 }
 
+/* Encodes rows i..i+rows-1; a code that is flipped is 128 more, or less. */
+static void rows_of_floats(
+	const struct ql_matrix_int *a, int64_t k, int64_t i, int64_t rows, uint8_t flip, uint8_t *out, int64_t lda)
+{
+	const struct ql_gemm_floats *f = a->floats;
+	const int32_t up = flip ? a->dtype == QL_int8 ? 128 : -128 : 0, zero = f->zero + up;
+	const struct ql_affine affine = {.scale = &f->scale, .zero = &zero, .lo = f->lo + up, .hi = f->hi + up};
+
+	for (int64_t r = 0; r < rows; r++)
+		f->kernel->to_8(&affine, f->data + (i + r) * a->row, k, out + r * lda);
+}
+
 void ql_gemm_rows_8(const struct ql_pack_i8 *with, const struct ql_matrix_int *a, int64_t k, int64_t i, int64_t rows,
 	uint8_t flip, uint8_t *out, int64_t lda)
 {
-	const uint8_t *from = (const uint8_t *)a->data + i * a->row;
+	const uint8_t *from = a->floats ? NULL : (const uint8_t *)a->data + i * a->row;
 
 	if (lda == 0) /* k is 0: there may be no memory */
 		return;
 	for (int64_t r = 0; r < rows; r++)
 		memset(out + r * lda + k, 0, (size_t)(lda - k));
+	if (a->floats) {
+		rows_of_floats(a, k, i, rows, flip, out, lda);
+		return;
+	}
 	if (a->column == 1) {
 		for (int64_t r = 0; r < rows; r++)
 			with->copy(k, from + r * a->row, flip, out + r * lda);

@@ -19,6 +19,7 @@
 #define SUB_F(a, b) _mm512_sub_ps(a, b)
 #define OR_F(a, b) _mm512_or_ps(a, b)
 #define DIV(a, b) _mm512_div_ps(a, b)
+#define DIV_BY(a, b, inverse) divide_by(a, b, inverse)
 #define ANY(f) (_mm512_test_epi32_mask(_mm512_castps_si512(f), _mm512_castps_si512(f)) != 0)
 #define CONVERT(v, lo, hi) convert(v, lo, hi)
 #define PACK_8(a, b, c, d) pack_8(a, b, c, d)
@@ -32,6 +33,19 @@
 #define NEGATIVE(v) _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_LT_OQ)
 #define STORE(p, v) _mm512_storeu_si512(p, v)
 #define STREAM(p, v) _mm512_stream_si512((__m512i *)(void *)(p), v)
+
+/* a / b, with its bits, if inverse is 1 / b rounded to nearest and nothing is denormal: two corrections by exact remainders (P. Markstein,
+ * Computation of elementary functions on the IBM RISC System/6000 processor, 1990, theorem 8.3; the first makes the estimate, up to one
+ * and a half units off, one of the two nearest numbers). Five operations of half a cycle, where a division takes 16 cycles. Quotients
+ * from 2^22 on, and those that are no numbers, are only estimated: they saturate, or are the zero point. */
+static inline __m512 divide_by(__m512 a, __m512 b, __m512 inverse)
+{
+	__m512 q = _mm512_mul_ps(a, inverse);
+	__mmask16 small = _mm512_cmp_ps_mask(_mm512_abs_ps(q), _mm512_set1_ps(0x1p22f), _CMP_LT_OQ);
+
+	q = _mm512_mask3_fmadd_ps(_mm512_fnmadd_ps(b, q, a), inverse, q, small);
+	return _mm512_mask3_fmadd_ps(_mm512_fnmadd_ps(b, q, a), inverse, q, small);
+}
 
 static inline __m512i convert(__m512 v, __m512 lo, __m512 hi)
 {

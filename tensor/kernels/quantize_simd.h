@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Encode rows with vectors of any length: whole blocks directly in memory, the rest through a padded copy. The
  * quotient is clamped, then rounded half to even by the conversion (the bounds are integers, so the order does not
- * matter); a NaN quotient becomes the zero point.
+ * matter); a NaN quotient becomes the zero point. With DIV_BY values that have the scale in common are multiplied by its inverse.
  *
  * The including file defines LANES, BLOCK (elements, 4 vectors), ALIGN (bytes of a vector), FLOATS, INTS (types)
- * and LOADF LOADI SPREADF SPREADI TO_FLOAT SUB_I ADD_I SUB_F OR_F DIV ZERO_F ANY(f) CONVERT(v, lo, hi) -> INTS, 0
+ * and LOADF LOADI SPREADF SPREADI TO_FLOAT SUB_I ADD_I SUB_F OR_F DIV, perhaps DIV_BY(a, b, 1 / b), ZERO_F ANY(f) CONVERT(v, lo, hi) -> INTS, 0
  * for NaN PACK_8(i0, i1, i2, i3), PACK_16(i0, i1) -> INTS, STORE(p, v), STREAM(p, v), for ranges also MIN MAX (the second
  * operand if one is NaN) ADD_F STOREF and JOIN_MIN(v), JOIN_MAX(v): the extremes of each of LANES vectors, and NEGATIVE(v):
  * a bit per element
@@ -20,8 +20,16 @@
 
 struct range {
 	FLOATS scale, lo, hi;
+	FLOATS inverse; /* of the scale, if `inverts` */
 	INTS zero;
+	bool inverts;
 };
+
+#ifndef DIV_BY
+#define DIV_BY(a, b, inverse) DIV(a, b)
+#endif
+#define MODERATE 0x1p60f /* scales whose inverse and remainders are normal numbers */
+#define FAR (1 << 21)    /* bounds below what DIV_BY is exact for */
 
 /* Whose scale: the same for all elements, for each element, for each block. A constant wherever these are inlined. */
 enum whose { ONE, EACH, BLOCKS };
@@ -38,6 +46,14 @@ QL_INLINE struct range range_at(const struct ql_affine *p, int64_t i, const enum
 		r.zero = whose == EACH ? LOADI(p->zero + i) : SPREADI(p->zero[at]);
 	r.lo = TO_FLOAT(SUB_I(SPREADI(p->lo), r.zero));
 	r.hi = TO_FLOAT(SUB_I(SPREADI(p->hi), r.zero));
+	r.inverts = false;
+	if (whose != EACH) {
+		float size = fabsf(p->scale[at]);
+		int32_t zero = p->zero ? p->zero[at] : 0;
+
+		r.inverse = SPREADF(1 / p->scale[at]);
+		r.inverts = size > 1 / MODERATE && size < MODERATE && zero > -FAR && zero < FAR;
+	}
 	return r;
 }
 
@@ -56,7 +72,8 @@ QL_INLINE void block(const struct ql_affine *p, struct range r, const float *x, 
 		if (whose != ONE)
 			r = range_at(p, i + j * LANES, whose);
 		*bad = OR_F(*bad, SUB_F(v, v));
-		code[j] = ADD_I(r.zero, CONVERT(DIV(v, r.scale), r.lo, r.hi));
+		v = whose != EACH && r.inverts ? DIV_BY(v, r.scale, r.inverse) : DIV(v, r.scale);
+		code[j] = ADD_I(r.zero, CONVERT(v, r.lo, r.hi));
 	}
 	if (bytes == 1 && stream)
 		STREAM(out, PACK_8(code[0], code[1], code[2], code[3]));
