@@ -79,12 +79,27 @@ static void transpose_4(const float *b, int64_t column, float *out, int64_t nr)
 	_mm_storeu_ps(out + 3 * nr, c3);
 }
 
+/* k rows of `columns` numbers, a multiple of SIDE, in whole vectors. */
+QL_SIMD(void, copy_wide, (const float *b, int64_t row, int64_t k, int columns, float *out, int64_t nr), {
+	lanes v;
+
+	for (int64_t l = 0; l < k; l++)
+		for (int c = 0; c < columns; c += SIDE) {
+			memcpy(&v, b + l * row + c, sizeof(v));
+			memcpy(out + l * nr + c, &v, sizeof(v));
+		}
+})
+
 /* Rows with consecutive columns. A memcpy call for each would take as long as the copy itself. */
-static void pack_rows(const struct matrix *b, int64_t k, int columns, int64_t nr, float *out)
+static void pack_rows(int variant, const struct matrix *b, int64_t k, int columns, int64_t nr, float *out)
 {
-	for (int64_t l = 0; l < k; l++) {
+	int wide = columns / SIDE * SIDE;
+
+	if (wide)
+		copy_wide[variant](b->data, b->row, k, wide, out, nr);
+	for (int64_t l = 0; wide < columns && l < k; l++) {
 		const float *from = b->data + l * b->row;
-		int c = 0;
+		int c = wide;
 
 		for (; c + 4 <= columns; c += 4)
 			_mm_storeu_ps(out + l * nr + c, _mm_loadu_ps(from + c));
@@ -108,7 +123,7 @@ void ql_gemm_panel_f32(
 	int whole = columns / 4 * 4, wide = whole_k ? columns / SIDE * SIDE : 0;
 
 	if (column == 1) {
-		pack_rows(&b, k, columns, nr, out);
+		pack_rows(variant, &b, k, columns, nr, out);
 		return;
 	}
 	for (int c = 0; c < wide; c += SIDE)

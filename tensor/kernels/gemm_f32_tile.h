@@ -16,7 +16,8 @@
 #include "tensor/vmath/simd.h"
 
 #define NR (NV * LANES)
-#define NARROW 12 /* rows of a tile of one vector, read by taps */
+#define FETCHED 64 /* products of a sum from which on c, read and written at the end, is fetched at the start */
+#define NARROW 12  /* rows of a tile of one vector, read by taps */
 
 QL_INLINE VECTOR load(const float *p, bool last, MASK some)
 {
@@ -40,25 +41,35 @@ QL_INLINE void block(const int rows, const int vectors, const bool full, int col
 	MASK some = MASK_OF(full ? LANES : columns - (vectors - 1) * LANES);
 	const bool go_on = ORDERED ? start != QL_TILE_NEW : start == QL_TILE_ON, add = !ORDERED && start == QL_TILE_ADD;
 	VECTOR sum[MR][NV];
+	int row = 0;
 
 #pragma GCC unroll 8
 	for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
 		for (int j = 0; j < vectors; j++)
 			sum[i][j] = go_on ? load(c + i * ldc + LANES * j, !full && j == vectors - 1, some) : ZERO();
-	for (int64_t l = 0; l < k; l++, b += ldb) {
-		VECTOR v[NV];
-
+	for (int64_t l = 0, stop; l < k;) {
+		stop = k >= FETCHED ? ql_min64(k, l + k / (rows + 1) + 1) : k;
+		if (k >= FETCHED && row < rows) {
 #pragma GCC unroll 4
-		for (int j = 0; j < vectors; j++)
-			v[j] = load(b + LANES * j, !full && j == vectors - 1, some);
-#pragma GCC unroll 8
-		for (int i = 0; i < rows; i++) {
-			VECTOR x = SPREAD(a[i * lda + l]);
+			for (int j = 0; j < vectors; j++)
+				__builtin_prefetch(c + row * ldc + LANES * j, 1);
+			row++;
+		}
+		for (; l < stop; l++, b += ldb) {
+			VECTOR v[NV];
 
 #pragma GCC unroll 4
 			for (int j = 0; j < vectors; j++)
-				sum[i][j] = ORDERED ? ADD(sum[i][j], MUL(x, v[j])) : FMA(x, v[j], sum[i][j]);
+				v[j] = load(b + LANES * j, !full && j == vectors - 1, some);
+#pragma GCC unroll 8
+			for (int i = 0; i < rows; i++) {
+				VECTOR x = SPREAD(a[i * lda + l]);
+
+#pragma GCC unroll 4
+				for (int j = 0; j < vectors; j++)
+					sum[i][j] = ORDERED ? ADD(sum[i][j], MUL(x, v[j])) : FMA(x, v[j], sum[i][j]);
+			}
 		}
 	}
 #pragma GCC unroll 8

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Products with a matrix that was packed once: bit-equal to ql_gemm_f32 under every level, for all small sizes, several
- * panels and depths, both directions of B, rows of A and C that lie apart.
+ * panels and depths, both directions of B, rows of A and C that lie apart, also by a power of two.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,23 +20,23 @@ static void fill(float *x, int64_t n, uint32_t seed)
 	}
 }
 
-static void test_size(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, bool transposed)
+/* Rows of A are `far` numbers apart. */
+static void test_apart(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, int64_t far, bool transposed)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	size_t bytes = (size_t)(m * (n + APART)) * sizeof(float) + 1;
-	float *a = malloc((size_t)(m * (k + APART)) * sizeof(float) + 1),
-	      *b = malloc((size_t)(k * n) * sizeof(float) + 1);
+	float *a = malloc((size_t)(m * far) * sizeof(float) + 1), *b = malloc((size_t)(k * n) * sizeof(float) + 1);
 	float *c = malloc(bytes), *wanted = malloc(bytes);
 	int64_t row = transposed ? 1 : n, column = transposed ? k : 1;
 	struct ql_gemm_f32_panels panels;
 
-	fill(a, m * (k + APART), 1);
+	fill(a, m * far, 1);
 	fill(b, k * n, 2);
 	fill(c, m * (n + APART), 3);
 	memcpy(wanted, c, bytes);
 	CHECK(ql_gemm_f32_pack(ctx, n, k, b, row, column, &panels) == QL_OK, "%s", ctx->err);
-	ql_gemm_f32_rows(&panels, m, a, k + APART, c, n + APART);
-	CHECK(ql_gemm_f32(ctx, m, n, k, a, k + APART, 1, b, row, column, wanted, n + APART) == QL_OK, "%s", ctx->err);
+	ql_gemm_f32_rows(&panels, m, a, far, c, n + APART);
+	CHECK(ql_gemm_f32(ctx, m, n, k, a, far, 1, b, row, column, wanted, n + APART) == QL_OK, "%s", ctx->err);
 	CHECK(memcmp(c, wanted, bytes - 1) == 0, "m=%d n=%d k=%d %s", (int)m, (int)n, (int)k,
 		transposed ? "transposed" : "");
 	ql_scratch_release(ctx, mark);
@@ -44,6 +44,11 @@ static void test_size(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, bool 
 	free(b);
 	free(c);
 	free(wanted);
+}
+
+static void test_size(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, bool transposed)
+{
+	test_apart(ctx, m, n, k, k + APART, transposed);
 }
 
 int main(void)
@@ -64,6 +69,11 @@ int main(void)
 		for (size_t s = 0; s < sizeof(large) / sizeof(large[0]); s++)
 			for (int t = 0; t < 2; t++)
 				test_size(ctx, large[s][0], large[s][1], large[s][2], t);
+		for (int t = 0; t < 2; t++) { /* blocks of A: several, and copied ones */
+			test_apart(ctx, 530, 70, 1300, 2048, t);
+			test_apart(ctx, 530, 70, 2300, 4096, t);
+			test_apart(ctx, 30, 200, 900, 1024, t);
+		}
 	}
 	ql_ctx_free(ctx);
 	return check_end();
