@@ -246,6 +246,7 @@ static int64_t tasks_of(const struct job *j)
 static void cut_block(struct job *j)
 {
 	int64_t numbers = (int64_t)ql_cpu()->l2 / 2 / (int64_t)sizeof(float), groups = ql_ceil_div(j->k, DEPTH), most;
+	int64_t apart = j->a.row & -j->a.row;
 
 	numbers = ql_max64(numbers, ROWS * DEPTH / 2);
 	most = ql_min64(ql_max64(1, numbers / (ROWS * DEPTH)), DEPTHS);
@@ -256,7 +257,7 @@ static void cut_block(struct job *j)
 	}
 	groups = j->m < SHORT ? 1 : ql_ceil_div(groups, ql_ceil_div(groups, most));
 	j->depth = ql_min64(groups * DEPTH, ql_ceil_div(j->k, LINE) * LINE);
-	j->copies = (j->a.row & -j->a.row) > j->depth;
+	j->copies = apart > j->depth && ql_mul64(apart, ql_min64(j->rows, j->m)) > numbers;
 }
 
 /* Starts with blocks that fit the caches, then shrinks them until every thread has several tasks and none is long. */
