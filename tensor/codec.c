@@ -180,20 +180,22 @@ static enum ql_status take_ranges(struct ql_ctx *ctx, struct ql_codec *c, const 
 	return QL_OK;
 }
 
-static enum ql_status codec_start(struct ql_ctx *ctx, struct ql_codec *c, const struct ql_tensor *t, bool encoding)
+/* dtype: of the codes in memory */
+static enum ql_status codec_start(
+	struct ql_ctx *ctx, struct ql_codec *c, const struct ql_tensor *t, unsigned dtype, bool encoding)
 {
 	const struct ql_qparams *q = t->q;
 	int64_t n = ql_tensor_nelem(q->scale);
 	float *scale, *shift;
 	int32_t *zero;
 	enum ql_status status;
-	uint64_t bytes = ql_size_array(ql_tensor_nelem(t), encoding ? ql_dtypes[t->dtype].bits / 8u : sizeof(float));
+	uint64_t bytes = ql_size_array(ql_tensor_nelem(t), encoding ? ql_dtypes[dtype].bits / 8u : sizeof(float));
 
-	c->g = ql_grain_of(t->rank, t->shape, t->dtype, q->axis, q->block_axis, q->block);
+	c->g = ql_grain_of(t->rank, t->shape, dtype, q->axis, q->block_axis, q->block);
 	c->scheme = q->scheme;
 	c->kernels = ctx->kernels;
 	c->codes = q->codes;
-	c->dtype = t->dtype;
+	c->dtype = dtype;
 	c->piece = c->fit ? fitted_piece(&c->g) : PIECE;
 	c->pieces = ql_ceil_div(c->g.row, c->piece);
 	c->stream = bytes > ql_cpu_stream_above();
@@ -243,6 +245,12 @@ static enum ql_status codec_all(struct ql_ctx *ctx, struct ql_codec *c)
 	return status;
 }
 
+/* Of such a copy: packed integers in another order become bytes, which all threads write. Signs have a kernel of their own. */
+static unsigned dense_dtype(const struct ql_tensor *t)
+{
+	return ql_dtype_is_binary(t->dtype) || ql_tensor_is_contiguous(t) ? t->dtype : ql_dtype_whole(t->dtype);
+}
+
 /* Gives a contiguous copy of t's codes, if they cannot be read where they are. */
 static enum ql_status dense_codes(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_tensor **dense)
 {
@@ -254,7 +262,7 @@ static enum ql_status dense_codes(struct ql_ctx *ctx, const struct ql_tensor *t,
 			ql_closed_close(ctx, t->storage); /* stays dense */
 	}
 	if (!status && (!ql_tensor_is_contiguous(t) || (ql_is_closed(t) && !ql_ragged_of(t->storage))))
-		status = ql_tensor_cast(ctx, t, t->dtype, dense);
+		status = ql_tensor_cast(ctx, t, dense_dtype(t), dense);
 	return status;
 }
 
@@ -262,7 +270,7 @@ static enum ql_status dense_codes(struct ql_ctx *ctx, const struct ql_tensor *t,
 static void read_codes(struct ql_codec *c, const struct ql_tensor *t, const struct ql_tensor *dense)
 {
 	const struct ql_tensor *codes = dense ? dense : t;
-	int64_t skip = codes->offset * ql_dtypes[t->dtype].bits / 8;
+	int64_t skip = codes->offset * ql_dtypes[codes->dtype].bits / 8;
 
 	c->ragged = ql_is_closed(codes) ? ql_ragged_of(codes->storage) : NULL;
 	c->first = codes->offset;
@@ -282,7 +290,7 @@ enum ql_status ql_decode(struct ql_ctx *ctx, const struct ql_tensor *t, struct q
 	if (!status)
 		status = dense_codes(ctx, t, &dense);
 	if (!status)
-		status = codec_start(ctx, &c, t, false);
+		status = codec_start(ctx, &c, t, dense ? dense->dtype : t->dtype, false);
 	if (!status) {
 		read_codes(&c, t, dense);
 		c.out = ql_tensor_data(*out);
@@ -316,7 +324,7 @@ enum ql_status ql_decoder_open(struct ql_ctx *ctx, struct ql_tensor *t, struct q
 	*d = (struct ql_decoder){.row = t->shape[t->rank - 1]};
 	status = dense_codes(ctx, t, &d->dense);
 	if (!status)
-		status = codec_start(ctx, &d->codec, t, false);
+		status = codec_start(ctx, &d->codec, t, d->dense ? d->dense->dtype : t->dtype, false);
 	if (!status)
 		read_codes(&d->codec, t, d->dense);
 	d->codec.stream = false;
@@ -372,7 +380,7 @@ static enum ql_status encode(struct ql_ctx *ctx, const struct ql_tensor *x, stru
 	if (!status && !direct)
 		status = ql_tensor_new(ctx, t->dtype, t->rank, t->shape, &dense);
 	if (!status)
-		status = codec_start(ctx, &c, t, true);
+		status = codec_start(ctx, &c, t, t->dtype, true);
 	if (!status) {
 		struct ql_tensor *codes = dense ? dense : t;
 

@@ -16,6 +16,7 @@
 #include "tensor/walk.h"
 
 #define COPY_SHORT 16   /* rows of fewer elements are swapped for a longer axis */
+#define TURN_LEAST 1024 /* elements; fewer packed ones are read one by one */
 #define COPY_BLOCK 1024 /* elements converted at a time: 8 KiB of doubles stay in L1 */
 
 struct copy {
@@ -144,7 +145,7 @@ static void copy_body(void *arg, int64_t begin, int64_t end)
 }
 
 /* dst and src do not overlap, and their elements are in memory. */
-static enum ql_status copy_dense(struct ql_ctx *ctx, struct ql_tensor *dst, const struct ql_tensor *src)
+static enum ql_status copy_plain(struct ql_ctx *ctx, struct ql_tensor *dst, const struct ql_tensor *src)
 {
 	struct copy c = {.from = src->dtype,
 		.to = dst->dtype,
@@ -174,6 +175,76 @@ static enum ql_status copy_dense(struct ql_ctx *ctx, struct ql_tensor *dst, cons
 	/* neighbouring rows of the packed axis share bytes: one thread */
 	return ql_parallel_for(ctx, n, ql_max64(1, 32768 / c.walk.row),
 		packed && ql_walk_stride(&c.walk, 0) != 1 ? 0 : ql_tensor_nelem(dst), copy_body, &c);
+}
+
+/* ---- packed integers in another order of axes ---- */
+
+/* t with its axes in the order of memory, where axis d of t is axis at[d]. Rows get their padding, which makes them one. */
+static struct ql_tensor in_order(const struct ql_tensor *t, int *at)
+{
+	struct ql_tensor sorted = *t;
+	int order[QL_MAX_RANK], last = t->rank - 1;
+
+	for (int d = 0; d < t->rank; d++) {
+		int i = d;
+
+		for (; i > 0 && t->stride[order[i - 1]] < t->stride[d]; i--)
+			order[i] = order[i - 1];
+		order[i] = d;
+	}
+	for (int i = 0; i < t->rank; i++) {
+		sorted.shape[i] = t->shape[order[i]];
+		sorted.stride[i] = t->stride[order[i]];
+		at[order[i]] = i;
+	}
+	if (last > 0 && sorted.stride[last - 1] == ql_dtype_pitch(t->dtype, sorted.shape[last]))
+		sorted.shape[last] = sorted.stride[last - 1];
+	return sorted;
+}
+
+/* Whether src has rows in memory that are no rows, or short ones, of its shape, and so many elements that bytes are made first. */
+static bool turns_packed(unsigned dtype, const struct ql_tensor *src)
+{
+	int at[QL_MAX_RANK], last = src->rank - 1;
+	struct copy c = {.from = src->dtype, .to = dtype};
+	bool rows = last >= 0 && src->stride[last] == 1 && src->shape[last] >= COPY_SHORT;
+
+	return unpacks(&c) && last > 0 && !rows && ql_tensor_nelem(src) >= TURN_LEAST &&
+	       in_order(src, at).stride[last] == 1;
+}
+
+/* Unpacks src in vectors: bytes of the dtype with the shape of src, in its order of axes in memory. */
+static enum ql_status unpack_in_order(
+	struct ql_ctx *ctx, const struct ql_tensor *src, unsigned dtype, struct ql_tensor **bytes)
+{
+	int at[QL_MAX_RANK];
+	struct ql_tensor from = in_order(src, at), made;
+	enum ql_status status = ql_tensor_new(ctx, dtype, from.rank, from.shape, bytes);
+
+	if (status)
+		return status;
+	status = copy_plain(ctx, *bytes, &from);
+	made = **bytes;
+	for (int d = 0; d < made.rank; d++) {
+		(*bytes)->shape[d] = src->shape[d];
+		(*bytes)->stride[d] = made.stride[at[d]];
+	}
+	return status;
+}
+
+/* dst and src do not overlap, and their elements are in memory. */
+static enum ql_status copy_dense(struct ql_ctx *ctx, struct ql_tensor *dst, const struct ql_tensor *src)
+{
+	struct ql_tensor *bytes = NULL;
+	enum ql_status status;
+
+	if (!turns_packed(dst->dtype, src))
+		return copy_plain(ctx, dst, src);
+	status = unpack_in_order(ctx, src, dst->dtype, &bytes);
+	if (!status)
+		status = copy_plain(ctx, dst, bytes);
+	ql_tensor_release(ctx, bytes);
+	return status;
 }
 
 static bool takes_few(const struct ql_tensor *t)
@@ -246,6 +317,26 @@ enum ql_status ql_tensor_cast(struct ql_ctx *ctx, const struct ql_tensor *t, uns
 
 	if (!status)
 		status = copy_apart(ctx, *out, t);
+	if (status) {
+		ql_tensor_release(ctx, *out);
+		*out = NULL;
+	}
+	return status;
+}
+
+enum ql_status ql_tensor_bytes(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out)
+{
+	enum ql_status status;
+
+	if (ql_is_closed(t) || t->storage->remote)
+		return ql_tensor_cast(ctx, t, ql_dtype_whole(t->dtype), out);
+	if (!ql_dtype_is_packed(t->dtype)) {
+		*out = ql_tensor_keep(t);
+		return QL_OK;
+	}
+	if (!turns_packed(ql_dtype_whole(t->dtype), t))
+		return ql_tensor_cast(ctx, t, ql_dtype_whole(t->dtype), out);
+	status = unpack_in_order(ctx, t, ql_dtype_whole(t->dtype), out);
 	if (status) {
 		ql_tensor_release(ctx, *out);
 		*out = NULL;

@@ -52,6 +52,9 @@ void ql_tensor_release(struct ql_ctx *ctx, struct ql_tensor *t);
 enum ql_status ql_tensor_clone(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_tensor **out);
 /* Gives t itself (kept) when it is contiguous, else a clone. */
 enum ql_status ql_tensor_contiguous(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out);
+/* Gives the codes of t, integers of up to 8 bits, with one byte each: t itself (kept) if they are, else unpacked ones in any order of
+ * axes, without params. */
+enum ql_status ql_tensor_bytes(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out);
 /* Gives a plain contiguous tensor of `dtype` with the stored numbers of t: quant params are ignored, so a quantized
  * t gives its codes. Floats to integers round half to even and saturate; so do integers. */
 enum ql_status ql_tensor_cast(struct ql_ctx *ctx, const struct ql_tensor *t, unsigned dtype, struct ql_tensor **out);

@@ -12,13 +12,14 @@
 
 #include "tensor/parallel.h"
 
-#define TILE 32 /* elements; with fewer along either axis rows are copied */
+#define TILE 32 /* elements; with fewer along the axis rows are copied */
+#define SHORT 4 /* the same for the last axis; rows shorter than TILE are written directly, as those of a kernel's taps */
 
 int ql_transpose_axis(const struct ql_walk *w)
 {
 	int last = w->rank - 1;
 
-	if (last < 1 || w->rows == 0 || w->row < TILE || w->stride[0][last] != 1 || w->stride[1][last] == 1)
+	if (last < 1 || w->rows == 0 || w->row < SHORT || w->stride[0][last] != 1 || w->stride[1][last] == 1)
 		return -1;
 	for (int d = 0; d < last; d++)
 		if (w->stride[1][d] == 1 && w->shape[d] >= TILE)
@@ -96,9 +97,37 @@ struct job {
 				tile[i * TILE + j] = row[i]; \
 		} \
 	}
+#define PUT(type) \
+	static void put_##type( \
+		int64_t n, int64_t m, const char *src, int64_t src_step, char *dst, int64_t dst_step) \
+	{ \
+		const type *from = (const type *)(const void *)src; \
+		type *to = (type *)(void *)dst; \
+\
+		for (int64_t i = 0; i < n; i++) \
+			for (int64_t j = 0; j < m; j++) \
+				to[i * dst_step + j] = from[j * src_step + i]; \
+	}
 TURN(uint16_t)
 TURN(uint32_t)
 TURN(uint64_t)
+PUT(uint8_t)
+PUT(uint16_t)
+PUT(uint32_t)
+PUT(uint64_t)
+
+/* A few elements of each row. */
+static void copy_short(const struct job *j, char *dst, const char *src, int64_t n, int64_t m)
+{
+	if (j->size == 1)
+		put_uint8_t(n, m, src, j->src_step, dst, j->dst_step);
+	else if (j->size == 2)
+		put_uint16_t(n, m, src, j->src_step, dst, j->dst_step);
+	else if (j->size == 4)
+		put_uint32_t(n, m, src, j->src_step, dst, j->dst_step);
+	else
+		put_uint64_t(n, m, src, j->src_step, dst, j->dst_step);
+}
 
 static void copy_tile(const struct job *j, char *dst, const char *src, int64_t n, int64_t m)
 {
@@ -130,7 +159,7 @@ static void body(void *arg, int64_t begin, int64_t end)
 		int64_t column = t % j->m_tiles * TILE, row = t / j->m_tiles % j->n_tiles * TILE, offset[QL_MAX_WALK];
 
 		ql_walk_row(&j->outer, t / j->m_tiles / j->n_tiles, offset);
-		copy_tile(j, j->dst + (size_t)(offset[0] + row * j->dst_step + column) * j->size,
+		(j->m < TILE ? copy_short : copy_tile)(j, j->dst + (size_t)(offset[0] + row * j->dst_step + column) * j->size,
 			j->src + (size_t)(offset[1] + row + column * j->src_step) * j->size, ql_min64(TILE, j->n - row),
 			ql_min64(TILE, j->m - column));
 	}

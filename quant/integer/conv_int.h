@@ -92,9 +92,17 @@ struct ql_conv_layout {
 struct ql_conv_layout ql_conv_layout_of(const struct ql_conv_int *j);
 int64_t ql_conv_panel_bytes(const struct ql_conv_layout *l);
 int64_t ql_conv_packed_bytes(const struct ql_conv_layout *l); /* with 32-bit sums of the outputs behind the panels */
+/* Codes of a weight (o, channels, kernel), one byte each, in any order. */
+struct ql_conv_codes {
+	const int8_t *data;
+	int64_t o, channel, y, x; /* steps */
+	int64_t width;            /* of the kernel */
+};
 /* w: (groups, panels, panel); sum: (o) sums of the codes. */
 enum ql_status ql_conv_pack(
-	struct ql_ctx *ctx, const struct ql_conv_layout *l, const int8_t *codes, int8_t *w, int32_t *sum);
+	struct ql_ctx *ctx, const struct ql_conv_layout *l, const struct ql_conv_codes *codes, int8_t *w, int32_t *sum);
+/* Those of a tensor of int8. */
+struct ql_conv_codes ql_conv_codes_in(const struct ql_tensor *w);
 /* Whether panels may replace the codes of w, for little more memory; replacing them. */
 bool ql_conv_can_store(const struct ql_tensor *w, const struct ql_conv_layout *l);
 enum ql_status ql_conv_store(struct ql_ctx *ctx, const struct ql_tensor *w, const struct ql_conv_layout *l);

@@ -8,7 +8,7 @@
  * of the group's panels; tails of quads and panels are 0. The sums of the outputs follow, which the zero point of x needs.
  *
  * Where all this takes more than a 12th more than the codes, and where the codes lie in the block of their storage (1 KiB), which
- * would stay, panels are made at each call: of the first layer, and of outputs that are no multiple of 16.
+ * would stay, panels are made at each call: of the first layer, of outputs that are no multiple of 16, and of codes below 8 bits.
  */
 #include <string.h>
 
@@ -72,20 +72,50 @@ static int64_t byte_of(const struct ql_conv_layout *l, int64_t t, int64_t c)
 	return i / 4 * QUAD + i % 4;
 }
 
-static int32_t pack_output(const struct ql_conv_layout *l, const int8_t *from, int8_t *to)
+static int32_t put_four(const int8_t *from, int64_t step, int8_t *to)
 {
-	int64_t whole = l->taps == 1 ? l->channels / 4 : 0;
+	const int8_t four[4] = {from[0], from[step], from[2 * step], from[3 * step]};
+
+	memcpy(to, four, 4);
+	return four[0] + four[1] + four[2] + four[3];
+}
+
+/* A segment, of one byte for each channel and tap. */
+static int32_t pack_segment(
+	const struct ql_conv_layout *l, const struct ql_conv_codes *c, const int8_t *from, int8_t *to)
+{
+	int64_t n = l->per * l->channels, whole = c->channel == 1 && (c->x == l->channels || l->per == 1) ? n / 4 : 0;
 	int32_t sum = 0;
 
-	for (int64_t i = 0; i < l->channels * l->taps; i++)
-		sum += from[i];
 	for (int64_t q = 0; q < whole; q++)
 		memcpy(to + q * QUAD, from + 4 * q, 4);
-	for (int64_t s = 0; s < l->taps; s += l->per, to += l->quads * QUAD)
-		for (int64_t c = 4 * whole; c < l->channels; c++)
-			for (int64_t t = 0; t < l->per; t++)
-				to[byte_of(l, t, c)] = from[c * l->taps + s + t];
+	for (int64_t i = 0; i < 4 * whole; i++)
+		sum += from[i];
+	if (whole) {
+		for (int64_t i = 4 * whole; i < n; i++)
+			sum += to[i / 4 * QUAD + i % 4] = from[i];
+		return sum;
+	}
+	for (int64_t t = 0; t < l->per; t++, from += c->x) {
+		int64_t i = 0;
+
+		for (; l->channels % 4 == 0 && i < l->channels; i += 4, to += QUAD)
+			sum += put_four(from + i * c->channel, c->channel, to);
+		for (; i < l->channels; i++)
+			sum += to[byte_of(l, t, i)] = from[i * c->channel];
+	}
 	return sum;
+}
+
+/* Outputs first..first+n-1 of a panel, segment by segment, which stay in the first cache. */
+static void pack_panel(const struct ql_conv_layout *l, const struct ql_conv_codes *c, int64_t first, int64_t n,
+	int8_t *to, int32_t *sum)
+{
+	memset(sum, 0, (size_t)n * sizeof(*sum));
+	for (int64_t t = 0; t < l->taps; t += l->per, to += l->quads * QUAD)
+		for (int64_t o = 0; o < n; o++)
+			sum[o] += pack_segment(l, c,
+				c->data + (first + o) * c->o + t / c->width * c->y + t % c->width * c->x, to + 4 * o);
 }
 
 static void unpack_output(const struct ql_conv_layout *l, const int8_t *from, int8_t *to)
@@ -100,8 +130,9 @@ static void unpack_output(const struct ql_conv_layout *l, const int8_t *from, in
 
 struct job {
 	const struct ql_conv_layout *l;
+	const struct ql_conv_codes *from; /* NULL: from panels to dense codes */
 	int8_t *codes, *w;
-	int32_t *sum; /* NULL: from panels to codes */
+	int32_t *sum;
 };
 
 /* Panels from `begin` on, counted over all groups. */
@@ -115,13 +146,12 @@ static void body(void *arg, int64_t begin, int64_t end)
 		int64_t row = p % l->panels * QL_CONV_PANEL, first = p / l->panels * l->rows + row,
 			n = ql_min64(QL_CONV_PANEL, l->rows - row);
 
-		if (j->sum && (n < QL_CONV_PANEL || l->per * l->channels % 4))
+		if (j->from && (n < QL_CONV_PANEL || l->per * l->channels % 4))
 			memset(j->w + p * l->panel, 0, (size_t)l->panel);
-		for (int64_t o = first; o < first + n; o++)
-			if (j->sum)
-				j->sum[o] = pack_output(l, j->codes + o * k, j->w + place_of(l, o));
-			else
-				unpack_output(l, j->w + place_of(l, o), j->codes + o * k);
+		if (j->from)
+			pack_panel(l, j->from, first, n, j->w + p * l->panel, j->sum + first);
+		for (int64_t o = first; !j->from && o < first + n; o++)
+			unpack_output(l, j->w + place_of(l, o), j->codes + o * k);
 	}
 }
 
@@ -134,9 +164,15 @@ static enum ql_status run(struct ql_ctx *ctx, struct job *j)
 }
 
 enum ql_status ql_conv_pack(
-	struct ql_ctx *ctx, const struct ql_conv_layout *l, const int8_t *codes, int8_t *w, int32_t *sum)
+	struct ql_ctx *ctx, const struct ql_conv_layout *l, const struct ql_conv_codes *codes, int8_t *w, int32_t *sum)
 {
-	return run(ctx, &(struct job){l, (int8_t *)(uintptr_t)codes, w, sum});
+	return run(ctx, &(struct job){l, codes, NULL, w, sum});
+}
+
+struct ql_conv_codes ql_conv_codes_in(const struct ql_tensor *w)
+{
+	return (struct ql_conv_codes){
+		ql_tensor_data(w), w->stride[0], w->stride[1], w->stride[2], w->stride[3], w->shape[3]};
 }
 
 /* ---- in the place of codes ---- */
@@ -155,7 +191,7 @@ static enum ql_status unpack(struct ql_ctx *ctx, const struct ql_closed *c, void
 {
 	const struct stored *s = (const struct stored *)c;
 
-	return run(ctx, &(struct job){&s->l, dense, panels_of(s), NULL});
+	return run(ctx, &(struct job){&s->l, NULL, dense, panels_of(s), NULL});
 }
 
 static int64_t get(const struct ql_closed *c, int64_t at)
@@ -186,6 +222,7 @@ enum ql_status ql_conv_store(struct ql_ctx *ctx, const struct ql_tensor *w, cons
 {
 	size_t bytes = (size_t)ql_add64(HEAD, ql_conv_packed_bytes(l));
 	struct stored *s = ql_alloc(ctx, bytes);
+	struct ql_conv_codes codes = ql_conv_codes_in(w);
 	enum ql_status status;
 
 	if (!s)
@@ -196,7 +233,7 @@ enum ql_status ql_conv_store(struct ql_ctx *ctx, const struct ql_tensor *w, cons
 		.codes = (int64_t)w->storage->bytes,
 		.dense = w->storage->bytes,
 		.bytes = bytes};
-	status = ql_conv_pack(ctx, l, ql_tensor_data(w), panels_of(s), sums_of(s));
+	status = ql_conv_pack(ctx, l, &codes, panels_of(s), sums_of(s));
 	if (status)
 		ql_free(ctx, s);
 	else

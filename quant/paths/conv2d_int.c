@@ -13,8 +13,6 @@
 #include "tensor/ledger.h"
 #include "tensor/scratch.h"
 
-extern const struct ql_path ql_path_conv2d_int;
-
 /* ---- conditions ---- */
 
 static bool fits(const struct ql_tensor *t, const char **reason)
@@ -45,36 +43,17 @@ static bool match(struct ql_call *call, const char **reason)
 
 /* ---- operands ---- */
 
-/* Sets j->w to the codes of the weight in bytes. Packed and closed codes are unpacked, and cached with the storage
- * from the second call on, unless the storage has the panels of tiles. The caller releases *keep. */
+/* Sets j->w to the codes of the weight in bytes, which are unpacked for this call if they are not stored as such. The caller
+ * releases *keep. */
 static enum ql_status weight_codes(
 	struct ql_ctx *ctx, struct ql_tensor *w, struct ql_conv_int *j, struct ql_tensor **keep)
 {
-	size_t bytes = (size_t)ql_tensor_nelem(w);
-	struct ql_derived_key key = {.maker = &ql_path_conv2d_int,
-		.offset = w->offset,
-		.dtype = w->dtype,
-		.size = {w->shape[0], w->shape[1]},
-		.stride = {w->shape[2], w->shape[3]}}; /* it is dense */
-	struct ql_derived *place = NULL;
-	enum ql_status status;
+	enum ql_status status = ql_conv_int_codes(ctx, w, keep);
 
 	j->w = (struct ql_matrix_int){.dtype = ql_dtype_whole(w->dtype), .row = j->k, .column = 1};
-	if ((ql_dtype_is_packed(w->dtype) || (ql_is_closed(w) && !ql_conv_is_stored(w))) && ql_tensor_is_contiguous(w))
-		place = ql_storage_derived(ctx, w->storage, &key);
-	if (place && place->data) {
-		j->w.data = place->data;
-		return QL_OK;
-	}
-	status = ql_conv_int_codes(ctx, w, keep);
-	if (status)
-		return status;
-	j->w.data = ql_tensor_data(*keep);
-	if (place && place->asked)
-		place->data = ql_alloc(ctx, bytes);
-	if (place && place->data)
-		memcpy(place->data, j->w.data, bytes);
-	return QL_OK;
+	if (!status)
+		j->w.data = ql_tensor_data(*keep);
+	return status;
 }
 
 static int64_t zero_of(const struct ql_tensor *t, int64_t i)
@@ -335,6 +314,7 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
+extern const struct ql_path ql_path_conv2d_int;
 const struct ql_path ql_path_conv2d_int = {
 	.op = "conv2d",
 	.name = "int8",
