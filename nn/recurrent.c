@@ -186,7 +186,9 @@ static enum ql_status project(
 			g->input, ql_tensor_data(f->kept), pitch);
 		return QL_OK;
 	}
+	ctx->lends = ctx->depth == 1; /* nothing holds the codes of w_ih here */
 	status = ql_op_run(ctx, &ql_op_linear, call->in[0], call->in[g->first], &product);
+	ctx->lends = false;
 	if (!status)
 		status = ql_view_reshape(ctx, call->op->doc.name, product, 2, shape, &flat);
 	if (!status)

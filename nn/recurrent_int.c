@@ -58,7 +58,7 @@ static enum ql_status panels_of(struct ql_ctx *ctx, const struct ql_tensor *w, s
 	b.shape[1] = n;
 	b.stride[0] = 1;
 	b.stride[1] = k;
-	if (ctx->depth == 1 && place && place->asked && ql_gemm_i8_can_store_more(ctx, &b))
+	if (ql_closed_may_move(ctx) && place && place->asked && ql_gemm_i8_can_store_more(ctx, &b))
 		status = ql_gemm_i8_store(ctx, &b);
 	ql_gemm_i8_stored(ctx, &b, out);
 	if (status || out->kernel)

@@ -76,6 +76,7 @@ struct ql_ctx {
 	bool freeing;          /* a caller is freeing that list */
 	uint64_t nodes;        /* tape nodes created so far */
 	int depth;             /* ops that are being applied: one within the other */
+	bool lends;            /* the outermost op has no codes of its operands by their address: closed.h */
 	int nograd;            /* above 0: nothing is recorded */
 	int ordered;           /* above 0: `kernels` has ordered products, see kernels.h */
 	bool recorded;         /* the host records each call (interp/bind/record.h) */

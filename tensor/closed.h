@@ -48,6 +48,12 @@ static inline bool ql_storage_can_close(const struct ql_storage *s)
 	return !s->closed && !s->pins && s->device == &ql_device_cpu;
 }
 
+/* Whether an op may move the codes of its operands: the outermost one, and one that it runs while it lends them. */
+static inline bool ql_closed_may_move(const struct ql_ctx *ctx)
+{
+	return ctx->depth == 1 || (ctx->depth == 2 && ctx->lends);
+}
+
 /* True if t covers such a storage, with the last axis contiguous. */
 bool ql_can_close(const struct ql_tensor *t);
 /* Replaces the codes of such a storage by c, which it then owns. */

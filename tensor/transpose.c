@@ -13,7 +13,8 @@
 #include "tensor/parallel.h"
 
 #define TILE 32 /* elements; with fewer along the axis rows are copied */
-#define SHORT 4 /* the same for the last axis; rows shorter than TILE are written directly, as those of a kernel's taps */
+#define SHORT \
+	4 /* the same for the last axis; rows shorter than TILE are written directly, as those of a kernel's taps */
 
 int ql_transpose_axis(const struct ql_walk *w)
 {
@@ -98,8 +99,7 @@ struct job {
 		} \
 	}
 #define PUT(type) \
-	static void put_##type( \
-		int64_t n, int64_t m, const char *src, int64_t src_step, char *dst, int64_t dst_step) \
+	static void put_##type(int64_t n, int64_t m, const char *src, int64_t src_step, char *dst, int64_t dst_step) \
 	{ \
 		const type *from = (const type *)(const void *)src; \
 		type *to = (type *)(void *)dst; \
@@ -159,7 +159,8 @@ static void body(void *arg, int64_t begin, int64_t end)
 		int64_t column = t % j->m_tiles * TILE, row = t / j->m_tiles % j->n_tiles * TILE, offset[QL_MAX_WALK];
 
 		ql_walk_row(&j->outer, t / j->m_tiles / j->n_tiles, offset);
-		(j->m < TILE ? copy_short : copy_tile)(j, j->dst + (size_t)(offset[0] + row * j->dst_step + column) * j->size,
+		(j->m < TILE ? copy_short : copy_tile)(j,
+			j->dst + (size_t)(offset[0] + row * j->dst_step + column) * j->size,
 			j->src + (size_t)(offset[1] + row + column * j->src_step) * j->size, ql_min64(TILE, j->n - row),
 			ql_min64(TILE, j->m - column));
 	}

@@ -82,7 +82,7 @@ static bool may_store(const struct ql_conv_int *j, const struct ql_call *call, c
 	const struct ql_tensor *w = call->in[1];
 	struct ql_derived *place;
 
-	if (j->ctx->depth != 1 || call->in[0]->storage == w->storage || !ql_conv_can_store(w, l))
+	if (!ql_closed_may_move(j->ctx) || call->in[0]->storage == w->storage || !ql_conv_can_store(w, l))
 		return false;
 	place = place_of(j, w);
 	return place && place->asked;

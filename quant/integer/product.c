@@ -7,10 +7,8 @@
  * Codes below 8 bits are replaced by strips (tensor/gemm/strips.h), of which the tasks of a product make the panels that they use. The
  * sums of columns are kept.
  *
- * Another b that is multiplied by few rows is read in place if possible. Otherwise (its summed axis is not contiguous) its panels are
- * cached with its storage (tensor/storage.h) from the second product on. With many rows packing is a small part of the time, but
- * unpacking is not: of a storage that is closed, panels are cached for any number of rows. Panels beside int8 codes would be a second
- * copy of a weight.
+ * Another b is read in place where few rows are multiplied and its columns are contiguous; else its panels are made for each product.
+ * Panels beside the codes would be a second copy of a weight.
  */
 #include "quant/integer/product.h"
 
@@ -21,7 +19,8 @@
 #include "tensor/scratch.h"
 #include "tensor/view.h"
 
-#define FEW_ROWS 64 /* packing takes longer than their products */
+#define FEW_ROWS 64   /* packing takes longer than their products */
+#define SUMS_SHARE 24 /* the part of b's bytes that kept sums may need */
 
 static bool both_binary(const struct ql_tensor *a, const struct ql_tensor *b)
 {
@@ -143,7 +142,7 @@ static void place_scales(const struct ql_matmul *plan, const struct ql_tensor *t
 	f->batch_axis = t->q->axis + plan->batch_rank - batches;
 }
 
-/* ---- cached panels ---- */
+/* ---- what is kept of b ---- */
 
 static struct ql_matrix_int matrix_of(const struct ql_tensor *b, const void *data)
 {
@@ -165,24 +164,23 @@ static struct ql_derived *place_of(struct ql_ctx *ctx, struct ql_tensor *b, cons
 	return ql_storage_derived(ctx, b->storage, &key);
 }
 
-/* The cached panels of b, or its codes, with the sums of their columns if they are read in place. */
-static enum ql_status panels_of_b(struct ql_ctx *ctx, struct ql_tensor *b, struct ql_product *p)
+/* Whether the sums of columns are a small part of what b takes: others are found in each product. */
+static bool keeps_sums(const struct ql_tensor *b)
 {
-	struct ql_derived *place = place_of(ctx, b, ctx->kernels->gemm_i8);
-	enum ql_status status = ql_gemm_i8_keep(ctx, p->plan.n, p->plan.k, NULL, place, &p->b.panels);
+	return ql_mul64(b->shape[1], 8 * (int64_t)sizeof(int32_t) * SUMS_SHARE) <
+	       ql_mul64(ql_tensor_nelem(b), ql_dtypes[b->dtype].bits);
+}
+
+/* The codes of b, with the sums of their columns if they are read in place. */
+static enum ql_status codes_with_sums(struct ql_ctx *ctx, struct ql_tensor *b, struct ql_product *p)
+{
 	struct ql_matrix_int matrix = matrix_of(b, NULL);
 	bool in_place = !ql_is_closed(b) && ql_gemm_i8_reads_b(p->plan.m, p->plan.k, &matrix);
+	enum ql_status status = codes_of(ctx, b, &p->b.codes);
 
-	if (status || p->b.panels.kernel)
-		return status;
-	status = codes_of(ctx, b, &p->b.codes);
-	if (status)
+	if (status || !in_place || !keeps_sums(b))
 		return status;
 	matrix = matrix_of(p->b.codes, ql_tensor_data(p->b.codes));
-	if (!in_place)
-		status = ql_gemm_i8_keep(ctx, p->plan.n, p->plan.k, &matrix, place, &p->b.panels);
-	if (status || p->b.panels.kernel || !in_place)
-		return status;
 	return ql_gemm_i8_keep_sums(ctx, p->plan.n, p->plan.k, &matrix, place_of(ctx, b, &of_sums), &p->b.sums);
 }
 
@@ -201,6 +199,8 @@ static enum ql_status strips_of_b(struct ql_ctx *ctx, struct ql_tensor *b, struc
 		return status;
 	p->b.strips = matrix.strips = strips;
 	matrix.dtype = byte_codes(b->dtype);
+	if (!keeps_sums(b))
+		return QL_OK;
 	return ql_gemm_i8_keep_strip_sums(ctx, p->plan.n, p->plan.k, &matrix, place_of(ctx, b, &of_sums), &p->b.sums);
 }
 
@@ -209,7 +209,7 @@ static bool may_store(struct ql_ctx *ctx, const struct ql_tensor *a, struct ql_t
 {
 	struct ql_derived *place;
 
-	if (ctx->depth != 1 || a->storage == b->storage || !ql_gemm_i8_can_store(ctx, b))
+	if (!ql_closed_may_move(ctx) || a->storage == b->storage || !ql_gemm_i8_can_store(ctx, b))
 		return false;
 	place = place_of(ctx, b, &of_codes);
 	return place && place->asked;
@@ -231,8 +231,8 @@ static enum ql_status codes_of_b(
 		status = strips_of_b(ctx, b, p);
 	if (status || p->b.strips)
 		return status;
-	if (p->plan.batches == 1 && (p->plan.m <= FEW_ROWS || ql_is_closed(b)) && !stored)
-		return panels_of_b(ctx, b, p);
+	if (p->plan.batches == 1 && p->plan.m <= FEW_ROWS && !stored)
+		return codes_with_sums(ctx, b, p);
 	return codes_of(ctx, b, &p->b.codes);
 }
 

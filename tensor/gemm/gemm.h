@@ -73,13 +73,6 @@ enum ql_status ql_gemm_i8_store(struct ql_ctx *ctx, const struct ql_tensor *b);
  * part, or the kernel has other tiles. */
 bool ql_gemm_i8_stored(const struct ql_ctx *ctx, const struct ql_tensor *b, struct ql_gemm_i8_panels *out);
 
-/* As ql_gemm_i8_pack, cached with the storage of b (tensor/storage.h) in the slot `place`, whose maker is the kernel; NULL:
- * not cached. out->kernel is NULL when nothing is cached: at the first request, or when out of memory. With b NULL
- * it only looks the cache up. */
-struct ql_derived;
-enum ql_status ql_gemm_i8_keep(struct ql_ctx *ctx, int64_t n, int64_t k, const struct ql_matrix_int *b,
-	struct ql_derived *place, struct ql_gemm_i8_panels *out);
-
 /* Receives n consecutive sums of row i starting at column j. Exactly one of the two is given: sum32 if no element
  * of the product can exceed 32 bits, else sum64. Every element is given once. Runs on worker threads: it must not
  * fail, allocate or call the host. */
@@ -107,7 +100,9 @@ enum ql_status ql_gemm_i8(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, c
 bool ql_gemm_i8_reads_b(int64_t m, int64_t k, const struct ql_matrix_int *b);
 /* True if it multiplies one row by strips with the kernel of strips, given zero points within the codes. */
 bool ql_gemm_i8_row_fits(int64_t m, const struct ql_matrix_int *b);
-/* The column sums of such a B for b->sums, cached like panels; *out is NULL when nothing is cached. */
+/* The column sums of such a B for b->sums, cached with the storage of b (tensor/storage.h) in the slot `place`; NULL: not cached. *out is
+ * NULL when nothing is cached: at the first request, or when out of memory. */
+struct ql_derived;
 enum ql_status ql_gemm_i8_keep_sums(struct ql_ctx *ctx, int64_t n, int64_t k, const struct ql_matrix_int *b,
 	struct ql_derived *place, const int32_t **out);
 /* The same of a B in strips. */

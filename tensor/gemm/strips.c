@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Strips of codes (tensor/kernels/kernels.h) of a weight. All codes of a storage are replaced by strips (tensor/closed.h), unless there
- * are panels in their place (i8_stored.c), which have the same groups of codes, further apart; those of a view get strips in a block
- * that is kept with their storage. The other parts of a strip are read where the tensor has them. Another tensor of the same codes may have other ones, and zero points
- * may be written by a slice, which does not change the version of the codes' storage: the block has a stamp of what it was made from.
+ * are panels in their place (i8_stored.c), which have the same groups of codes, further apart. Nothing holds a second copy: of a view, and
+ * of codes in the block of their storage (1 KiB) or with many tails, strips are made for a product that needs them (blocks of
+ * integers), in scratch memory; other products read such codes as they are.
+ *
+ * How values are found is kept with the storage, unless the codes are few. The other parts of a strip are read where the tensor has them. Another tensor of the same codes may have other ones, and zero points
+ * may be written by a slice, which does not change the version of the codes' storage: what is kept has a stamp of what it was made from.
  */
 #include "tensor/gemm/strips.h"
 
@@ -18,8 +21,10 @@
 #include "tensor/scratch.h"
 #include "tensor/storage.h"
 
-#define HEAD 384    /* keeps what follows aligned */
-#define LEAST 4096  /* bytes; smaller codes stay */
+#define HEAD 128    /* of strips, keeps them aligned */
+#define KEPT 256    /* bytes of a `kept` without a table */
+#define MANY 24     /* times what is kept: bytes of codes from which on it is, and a second product is waited for */
+#define SHARE 16    /* the part of the codes' bytes that tails may need */
 #define PACK_NS 0.6 /* per code */
 #define ALIGN 64
 
@@ -102,12 +107,14 @@ static bool find_codes(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_
 	return true;
 }
 
-/* Only the outermost op may move the codes of its operand. Rows that end within their last byte may be those of a view, which cuts
- * longer ones there. */
-static bool can_store(const struct ql_ctx *ctx, const struct ql_tensor *t)
+/* Nothing may hold the codes by their address. Rows that end within their last byte may be those of a view, which cuts longer ones
+ * there. `bytes`: of all strips. */
+static bool can_store(const struct ql_ctx *ctx, const struct ql_tensor *t, int64_t bytes)
 {
-	return ctx->depth == 1 && t->storage->bytes >= LEAST && ql_dtype_pitch(t->dtype, t->shape[1]) == t->shape[1] &&
-	       ql_can_close(t);
+	int64_t now = (int64_t)t->storage->bytes;
+
+	return ql_closed_may_move(ctx) && ql_dtype_pitch(t->dtype, t->shape[1]) == t->shape[1] && ql_can_close(t) &&
+	       !ql_storage_inside(t->storage, t->storage->data) && bytes <= now + now / SHARE;
 }
 
 /* ---- form ---- */
@@ -153,13 +160,13 @@ static struct stamp stamp_of(const struct ql_qparams *q)
 struct kept {
 	struct stamp stamp;
 	struct ql_strip form;
-	const uint8_t *codes; /* NULL: those of the storage */
+	const uint8_t *codes; /* in scratch memory; NULL: those of the storage */
 	bool each;            /* strips have zero points */
 	float value
 		[]; /* of a scheme with a table, and of 4-bit integers with one zero point: looking 16 up is one instruction */
 };
 #define VALUES 256 /* numbers after a `kept`, 16 of 4 bits */
-_Static_assert(sizeof(struct kept) + 16 * sizeof(float) <= HEAD, "the description has room in front");
+_Static_assert(sizeof(struct kept) + 16 * sizeof(float) <= KEPT, "16 numbers have room");
 
 /* Unsigned zero points: one for all in kept->form.middle, or each. False: not in 0..255. */
 static enum ql_status place_zeros(struct ql_ctx *ctx, const struct ql_tensor *t, struct kept *kept, bool *fit)
@@ -244,27 +251,23 @@ static enum ql_status pack_all(struct ql_ctx *ctx, struct ql_storage *codes, str
 	return status;
 }
 
-/* Bytes of a `kept`; keeps what follows aligned. */
-static uint64_t head_of(const struct ql_qparams *q, const struct ql_strips *s)
+/* Bytes of a `kept`. */
+static uint64_t kept_bytes(const struct ql_qparams *q, const struct ql_strips *s)
 {
-	return HEAD + (q->scheme->table_fill && s->form.bits == 8 ? VALUES * sizeof(float) : 0);
+	return KEPT + (q->scheme->table_fill && s->form.bits == 8 ? VALUES * sizeof(float) : 0);
 }
 
-/* Takes `head` bytes and those of all strips; NULL without memory for them. */
-static void *take_block(struct ql_ctx *ctx, const struct ql_strips *s, uint64_t head, uint64_t *bytes)
+static int64_t all_bytes(const struct ql_strips *s)
 {
-	if (!ql_size_mul((uint64_t)ql_ceil_div(s->n, QL_STRIP), (uint64_t)s->bytes, bytes) ||
-		!ql_size_add(*bytes, head, bytes))
-		return NULL;
-	return ql_alloc(ctx, *bytes);
+	return ql_mul64(ql_ceil_div(s->n, QL_STRIP), s->bytes);
 }
 
 /* Puts strips in the place of the codes of t; *codes stays NULL without memory for them. */
 static enum ql_status store(struct ql_ctx *ctx, struct ql_tensor *t, struct packing *p, const uint8_t **codes)
 {
 	const struct ql_strips *s = p->s;
-	uint64_t bytes;
-	struct stored *stored = take_block(ctx, s, HEAD, &bytes);
+	uint64_t bytes = (uint64_t)ql_add64(HEAD, all_bytes(s));
+	struct stored *stored = ql_alloc(ctx, bytes);
 	enum ql_status status;
 
 	if (!stored)
@@ -357,44 +360,45 @@ static enum ql_status place_values(
 	return status;
 }
 
-/* Gives s its codes: those in the place of t's, or strips after `kept`, which is then a larger block. */
-static enum ql_status place_codes(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_strips *s, struct kept **kept)
+/* Gives s its codes: those in the place of t's, or else strips in scratch memory. */
+static enum ql_status place_codes(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_strips *s)
 {
 	struct packing p = {.s = s, .at = t->offset, .pitch = ql_dtype_pitch(t->dtype, t->shape[1])};
-	uint64_t bytes = head_of(t->q, s);
-	enum ql_status status = QL_OK;
 
-	if (!find_codes(ctx, t, s) && can_store(ctx, t)) {
-		status = store(ctx, t, &p, &s->codes);
-		if (status || !s->codes)
-			return status;
-	}
-	*kept = s->codes ? ql_alloc(ctx, bytes) : take_block(ctx, s, bytes, &bytes);
-	if (!*kept || s->codes)
+	if (find_codes(ctx, t, s))
 		return QL_OK;
-	s->codes = p.to = (uint8_t *)*kept + head_of(t->q, s);
-	return pack_all(ctx, t->storage, &p);
+	if (can_store(ctx, t, all_bytes(s)))
+		return store(ctx, t, &p, &s->codes);
+	s->codes = p.to = ql_scratch_take(ctx, (uint64_t)all_bytes(s));
+	return p.to ? pack_all(ctx, t->storage, &p) : QL_ERR_MEMORY;
 }
 
-/* place->data stays NULL without memory, or where zero points do not fit. */
-static enum ql_status make(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_strips *s, struct ql_derived *place)
+/* With `place` to be kept there, else in scratch memory. *out stays NULL without memory, or where zero points do not fit. */
+static enum ql_status make(
+	struct ql_ctx *ctx, struct ql_tensor *t, struct ql_strips *s, struct ql_derived *place, const struct kept **out)
 {
 	struct kept one = {.form = s->form}, *kept = NULL;
+	struct ql_strips unused;
+	uint64_t bytes = kept_bytes(t->q, s);
 	bool fit = false;
 	enum ql_status status = place_zeros(ctx, t, &one, &fit);
 
 	if (status || !fit)
 		return status;
-	status = place_codes(ctx, t, s, &kept);
-	if (!status && kept) {
-		one.stamp = stamp_of(t->q);
-		one.codes = s->codes == (const uint8_t *)kept + head_of(t->q, s) ? s->codes : NULL;
-		*kept = one;
-		status = place_values(ctx, t, s, kept);
-	}
-	if (status)
+	status = place_codes(ctx, t, s);
+	if (!status && s->codes)
+		kept = place ? ql_alloc(ctx, bytes) : ql_scratch_take(ctx, bytes);
+	if (!kept)
+		return status;
+	one.stamp = stamp_of(t->q);
+	one.codes = find_codes(ctx, t, &unused) ? NULL : s->codes;
+	*kept = one;
+	status = place_values(ctx, t, s, kept);
+	if (!status)
+		*out = kept;
+	if (place && status)
 		ql_free(ctx, kept);
-	else
+	else if (place)
 		place->data = kept;
 	return status;
 }
@@ -404,7 +408,7 @@ static bool still_good(struct ql_ctx *ctx, const struct kept *kept, const struct
 	struct stamp now = stamp_of(t->q);
 	struct ql_strips unused;
 
-	return !memcmp(&kept->stamp, &now, sizeof(now)) && !kept->codes == find_codes(ctx, t, &unused);
+	return !memcmp(&kept->stamp, &now, sizeof(now)) && find_codes(ctx, t, &unused);
 }
 
 bool ql_strips_take(const struct ql_tensor *t)
@@ -436,26 +440,43 @@ static enum ql_status open_scales(
 	return status;
 }
 
-/* What is kept of `lines`, and out->codes; NULL: nothing. */
-static enum ql_status keep(
-	struct ql_ctx *ctx, struct ql_tensor *lines, bool at_once, struct ql_strips *out, const struct kept **kept)
+/* What was or is now kept of `lines`; NULL: not yet. */
+static enum ql_status keep_long(
+	struct ql_ctx *ctx, struct ql_tensor *lines, bool at_once, struct ql_strips *s, const struct kept **kept)
 {
-	struct ql_derived *place;
-	enum ql_status status = QL_OK;
+	struct ql_derived *place = place_of(ctx, lines);
 
-	*kept = NULL;
-	if (!form_of(lines, out))
-		return QL_OK;
-	out->variant = ctx->kernels->simd->variant;
-	place = place_of(ctx, lines);
 	if (place && place->data && !still_good(ctx, place->data, lines)) {
 		ql_free(ctx, place->data);
 		place->data = NULL;
 	}
 	if (place && !place->data && (at_once || place->asked))
-		status = make(ctx, lines, out, place);
-	*kept = status || !place ? NULL : place->data;
-	out->codes = *kept ? (*kept)->codes : NULL;
+		return make(ctx, lines, s, place, kept);
+	*kept = place ? place->data : NULL;
+	return QL_OK;
+}
+
+/* What strips of `lines` need besides codes, and out->codes; NULL: nothing. */
+static enum ql_status keep(
+	struct ql_ctx *ctx, struct ql_tensor *lines, bool at_once, struct ql_strips *out, const struct kept **kept)
+{
+	enum ql_status status;
+	bool held;
+
+	*kept = NULL;
+	if (!form_of(lines, out))
+		return QL_OK;
+	out->variant = ctx->kernels->simd->variant;
+	held = find_codes(ctx, lines, out) || can_store(ctx, lines, all_bytes(out));
+	out->codes = NULL;
+	out->nr = 0;
+	if (!held && !at_once)
+		return QL_OK;
+	if (held && lines->storage->bytes >= MANY * kept_bytes(lines->q, out))
+		status = keep_long(ctx, lines, at_once, out, kept);
+	else
+		status = make(ctx, lines, out, NULL, kept);
+	out->codes = status || !*kept ? NULL : (*kept)->codes;
 	if (*kept && !out->codes)
 		find_codes(ctx, lines, out);
 	return status;

@@ -7,7 +7,7 @@ local weights = {'int2/1', 'uint2/1', 'int3/1', 'uint3/1', 'int4/1', 'uint4/1', 
 
 for _, weight in ipairs(weights) do
 	it(weight, function()
-		for _, size in ipairs {{1, 4100}, {33, 130}, {64, 128}, {70, 511}, {16, 24}, {257, 40}, {17, 4096}} do
+		for _, size in ipairs {{1, 4100}, {33, 130}, {64, 128}, {70, 511}, {16, 24}, {257, 40}, {17, 4096}, {160, 288}, {48, 1024}} do
 			local n, k = table.unpack(size)
 			local x, w = tensor.randn(2, k), tensor.randn(n, k):quantize(weight)
 			for _, spec in ipairs {'uint8', 'int8'} do
@@ -19,7 +19,8 @@ for _, weight in ipairs(weights) do
 					local codes = one:linear(w, {out='int16'}):dequantize()
 					assert(codes:sub(one:linear(w)):abs():max():item() <= codes:abs():max():item() / 32767)
 				end
-				if n * k > 8192 and q:device() == 'cpu' then -- what devices run has other names
+				local strips = n * k > 16384 and k % 8 == 0 and n % 16 == 0 -- with many tails, or rows within a byte, codes stay
+				if strips and q:device() == 'cpu' then -- what devices run has other names
 					quant.log 'reset'
 					one:linear(w)
 					assert(quant.log().kernel:find 'coded')
