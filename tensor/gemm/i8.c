@@ -209,16 +209,42 @@ static void multiply(const struct job *j, int64_t i, int64_t rows, const uint8_t
 		wide_tile(j, i + r, (int)ql_min64(mr, rows - r), first, columns, a + r * j->lda, b);
 }
 
-/* The kernel's form, from rows that are copied or in place. */
+/* The kernel's form of some rows, which are codes at `from`. */
+static void form_rows(const struct job *j, int64_t i, int64_t rows, const uint8_t *from, int64_t pitch, uint8_t *to)
+{
+	j->kernel->form(rows, j->k, from, pitch, to);
+	for (int64_t r = 0; r < rows && j->rest && !j->rows; r++)
+		j->rest[i + r] = ql_gemm_row_rest(from + r * pitch, j->k, ql_gemm_zero_of(&j->a, i + r), j->sign);
+}
+
+/* Behind a slot's block and panel: sums, numbers of the rows, rows of codes that are encoded to be formed. */
+static uint64_t numbers_at(const struct job *j)
+{
+	return (uint64_t)(j->span * QL_GEMM_I8_SUMS);
+}
+
+static uint64_t codes_at(const struct job *j)
+{
+	return numbers_at(j) + (uint64_t)((j->split.block + 15) / 16 * LINE);
+}
+
+/* Whole blocks at once, floats by so many rows that their codes stay in the first-level cache. */
 static const uint8_t *form(const struct job *j, int64_t i, int64_t rows, uint8_t *slot)
 {
 	const struct ql_matrix_int *a = j->a.from;
-	const uint8_t *from = j->rows ? j->rows + i * j->lda : (const uint8_t *)a->data + i * a->row;
-	int64_t pitch = j->rows ? j->lda : a->row;
+	uint8_t *codes = slot + j->block_bytes + j->panel_bytes + codes_at(j);
 
-	j->kernel->form(rows, j->k, from, pitch, slot);
-	for (int64_t r = 0; r < rows && j->rest && !j->rows; r++)
-		j->rest[i + r] = ql_gemm_row_rest(from + r * pitch, j->k, ql_gemm_zero_of(&j->a, i + r), j->sign);
+	if (j->rows || !a->floats) {
+		form_rows(j, i, rows, j->rows ? j->rows + i * j->lda : (const uint8_t *)a->data + i * a->row,
+			j->rows ? j->lda : a->row, slot);
+		return slot;
+	}
+	for (int64_t r = 0; r < rows; r += j->kernel->block_rows) {
+		int64_t some = ql_min64(j->kernel->block_rows, rows - r);
+
+		ql_gemm_rows_8(j->pack, a, j->k, i + r, some, j->a.flip, codes, j->lda);
+		form_rows(j, i + r, some, codes, j->lda, slot + r * j->form_pitch);
+	}
 	return slot;
 }
 
@@ -258,7 +284,7 @@ static void multiply_formed(const struct job *j, int64_t i, int64_t rows, const 
 		.ahead = behind * panel_bytes(j),
 		.memory = memory};
 
-	ql_gemm_i8_finish_block(&j->finish, &block, i, first, (uint32_t *)(void *)(memory + j->span * QL_GEMM_I8_SUMS));
+	ql_gemm_i8_finish_block(&j->finish, &block, i, first, (uint32_t *)(void *)(memory + numbers_at(j)));
 }
 
 static void multiply_panels(
@@ -357,7 +383,7 @@ static enum ql_status take_slots(struct ql_ctx *ctx, struct job *j)
 
 	j->panel_bytes = j->packed ? 0 : (uint64_t)panel_bytes(j);
 	if (j->formed)
-		more = (uint64_t)(j->span * QL_GEMM_I8_SUMS + (j->split.block + 15) / 16 * LINE);
+		more = codes_at(j) + (j->a.from->floats && !j->rows ? (uint64_t)(j->kernel->block_rows * j->lda) : 0);
 	j->taken = ql_gemm_take(ctx, ctx->threads, 1);
 	if (!j->taken)
 		return QL_ERR_MEMORY;

@@ -130,7 +130,8 @@ struct ql_gemm_i8 {
 	 * each row, lda bytes apart, a form of form_rows x form_k bytes for each so many rows and k, or less of them. */
 	void (*scaled_block)(const struct ql_gemm_i8_block *b, const struct ql_gemm_i8_scaled *to);
 	void (*form)(int64_t rows, int64_t k, const uint8_t *a, int64_t lda, uint8_t *to);
-	int form_rows, form_k, block_rows; /* a block is best a multiple of block_rows */
+	int form_rows, form_k;
+	int block_rows; /* a block is best a multiple of it; so many rows may be formed by themselves */
 	/* c[i][l] = sum over `steps` bytes, a multiple of QL_DOTS_STEP, of a (u8; rows lda bytes apart) times b (s8;
 	 * QL_DOTS_LINES lines ldb bytes apart), mod 2^32; 1 <= rows <= dot_rows, rows of c are ldc apart. */
 	int dot_rows;
