@@ -439,10 +439,14 @@ function methods.quantize(m, options)
 	reader.finish(names)
 	if #names == 0 then fail('quantize: wanted a model with layers that have weights, got none') end
 	if traced then sites.adopt(new, traced, rows, options) end
+	local left = false -- layers that may still be quantized with their ranges
 	for _, name in ipairs(names) do
-		local q = rawget(by_name[name], 'quantized')
-		if q and not TRAINED[q.mode] then rawset(by_name[name], 'input_observers', nil) end
+		local layer = by_name[name]
+		local q = rawget(layer, 'quantized')
+		if q and not TRAINED[q.mode] then rawset(layer, 'input_observers', nil) end
+		left = left or rawget(layer, 'input_observers')
 	end
+	if not left then rawset(new, 'example', nil) end -- nothing will be traced with it
 	module.mark_codes(new)
 	if float then equalizer.correct(new, float, options.biascorrect, 8) end
 	add_details(rows, by_name)
