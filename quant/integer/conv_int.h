@@ -106,8 +106,7 @@ struct ql_conv_codes ql_conv_codes_in(const struct ql_tensor *w);
 /* Whether panels may replace the codes of w, for little more memory; replacing them. */
 bool ql_conv_can_store(const struct ql_tensor *w, const struct ql_conv_layout *l);
 enum ql_status ql_conv_store(struct ql_ctx *ctx, const struct ql_tensor *w, const struct ql_conv_layout *l);
-/* Whether panels of any layout, and panels of this one, are in the place of the codes of w. */
-bool ql_conv_is_stored(const struct ql_tensor *w);
+/* Whether panels of this layout are in the place of the codes of w. */
 bool ql_conv_stored(
 	const struct ql_tensor *w, const struct ql_conv_layout *l, const int8_t **panels, const int32_t **sum);
 /* Gives contiguous codes of one byte each; t itself if its codes are. */

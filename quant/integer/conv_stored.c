@@ -241,7 +241,7 @@ enum ql_status ql_conv_store(struct ql_ctx *ctx, const struct ql_tensor *w, cons
 	return status;
 }
 
-bool ql_conv_is_stored(const struct ql_tensor *w)
+static bool is_stored(const struct ql_tensor *w)
 {
 	return ql_is_closed(w) && w->storage->closed->kind == &kind;
 }
@@ -251,7 +251,7 @@ bool ql_conv_stored(
 {
 	const struct stored *s = (const struct stored *)w->storage->closed;
 
-	if (!ql_conv_is_stored(w) || w->dtype != s->base.dtype || w->offset || !ql_tensor_is_contiguous(w) ||
+	if (!is_stored(w) || w->dtype != s->base.dtype || w->offset || !ql_tensor_is_contiguous(w) ||
 		ql_tensor_nelem(w) != s->base.codes || memcmp(&s->l, l, sizeof(*l)))
 		return false;
 	*panels = panels_of(s);
