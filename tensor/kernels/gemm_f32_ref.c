@@ -30,6 +30,8 @@ static void tile(int rows, int columns, int64_t k, const float *a, int64_t lda, 
 
 static float number(const struct ql_taps_f32 *s, int64_t c, int64_t t, int p)
 {
+	if (s->line)
+		return s->from[c * s->plane + s->at[t] + s->line[p / NR] + p % NR];
 	return s->inside[t] >> p & 1 ? s->from[c * s->plane + s->at[t] + p] : 0;
 }
 

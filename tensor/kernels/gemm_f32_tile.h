@@ -88,8 +88,8 @@ QL_INLINE VECTOR ended(const struct ql_tile_end_f32 *e, int row, int64_t at, boo
 	return MAX(SPREAD(e->least), v);
 }
 
-QL_INLINE void taps_block(const int rows, const int vectors, int columns, const struct ql_taps_f32 *s, const float *a,
-	int64_t lda, float *c, int64_t ldc, enum ql_tile_start start)
+QL_INLINE void taps_block(const int rows, const int vectors, const bool whole, int columns, const struct ql_taps_f32 *s,
+	const float *a, int64_t lda, float *c, int64_t ldc, enum ql_tile_start start)
 {
 	MASK some = MASK_OF(columns - (vectors - 1) * LANES);
 	const bool go_on = ORDERED ? start != QL_TILE_NEW : start == QL_TILE_ON, add = !ORDERED && start == QL_TILE_ADD;
@@ -106,12 +106,13 @@ QL_INLINE void taps_block(const int rows, const int vectors, int columns, const 
 		for (int j = 0; ahead && j < vectors; j++)
 			__builtin_prefetch(from + ahead + LANES * j);
 		for (int64_t t = 0; t < s->taps; t++, l++) {
-			const uint8_t *inside = (const uint8_t *)&s->inside[t];
+			const uint8_t *inside = whole ? NULL : (const uint8_t *)&s->inside[t];
 			VECTOR v[NV];
 
 #pragma GCC unroll 4
 			for (int j = 0; j < vectors; j++)
-				v[j] = LOAD_SOME(from + s->at[t] + LANES * j, MASK_AT(inside + LANES / 8 * j));
+				v[j] = whole ? LOAD(from + s->at[t] + s->line[j])
+					     : LOAD_SOME(from + s->at[t] + LANES * j, MASK_AT(inside + LANES / 8 * j));
 #pragma GCC unroll 12
 			for (int i = 0; i < rows; i++) {
 				VECTOR x = SPREAD(a[i * lda + l]);
@@ -205,7 +206,12 @@ QL_INLINE void turned_block(const int rows, int64_t k, const float *a, const flo
 	}
 
 #define TAPS_CASE(r, v) \
-	case r: taps_block(r, v, columns, s, a, lda, c, ldc, start); break;
+	case r: \
+		if (s->line) \
+			taps_block(r, v, true, columns, s, a, lda, c, ldc, start); \
+		else \
+			taps_block(r, v, false, columns, s, a, lda, c, ldc, start); \
+		break;
 /* Defines `name` for v vectors of columns read by taps; `more` are cases of more rows. */
 #define TAPS_WIDTH(name, v, more) \
 	static void name(int rows, int columns, const struct ql_taps_f32 *s, const float *a, int64_t lda, float *c, \

@@ -25,12 +25,14 @@ struct ql_tile_end_f32 {
 };
 
 /* Where a convolution reads nr consecutive pixels: number p of channel c at tap t is from[c * plane + at[t] + p], or 0
- * (and is not read) unless bit p of inside[t] is set. */
+ * (and is not read) unless bit p of inside[t] is set. With `line`, of a padded source whose rows are whole vectors (of
+ * narrow_columns numbers), all numbers are read: those of vector v at from[c * plane + at[t] + line[v]] and behind it. */
 struct ql_taps_f32 {
 	const float *from;
 	int64_t channels, plane, taps;
 	const int64_t *at;
 	const uint64_t *inside;
+	const int64_t *line;               /* NULL: by `inside` */
 	const struct ql_tile_end_f32 *end; /* NULL: sums stay as they are */
 	int64_t ahead;                     /* numbers so far ahead are fetched, for tiles to come; 0: none */
 };
