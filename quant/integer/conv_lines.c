@@ -101,14 +101,14 @@ static void copy_pixels(const struct ql_conv_lines *j, int64_t image, int64_t gr
 /* The zero point of x in n pixels. */
 static void pad(const struct ql_conv_lines *j, int64_t n, uint8_t *to)
 {
-	int64_t bytes = j->channels * j->repeat;
+	int64_t pixel = j->channels * j->repeat;
 	int zero = (uint8_t)(j->c->zero ^ j->flip);
 
 	if (j->fold == 1)
-		memset(to, zero, (size_t)(n * bytes));
+		memset(to, zero, (size_t)(n * pixel));
 	else
 		for (int64_t i = 0; i < n; i++)
-			memset(to + i * j->fold * bytes, zero, (size_t)bytes);
+			memset(to + i * j->fold * pixel, zero, (size_t)pixel);
 }
 
 /* Line y of an image, which may be above or below it. */
