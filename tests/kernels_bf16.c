@@ -120,7 +120,8 @@ static void check_few(const struct ql_gemm_bf16 *k, int rows, int columns, int64
 {
 	int64_t pairs = (n + 1) / 2, lda = 2 * pairs, ldb = n + 3;
 	uint16_t *a = take((size_t)(lda * rows) * 2), *b = take((size_t)(ldb * (columns - 1) + n) * 2);
-	uint32_t *packed = take((size_t)(pairs * rows) * 4), *panel = take((size_t)(pairs * k->nr) * 4);
+	uint32_t *packed = take((size_t)(pairs * rows) * 4);
+	uint32_t *panel = take((size_t)((pairs + 1) * k->nr) * 4); /* that begins with any of its columns */
 	size_t used = (size_t)(columns * rows) * sizeof(float);
 	float *c = take(used + 64), sum;
 	bool good = true;
