@@ -28,6 +28,21 @@ static uint32_t bits_of(float x)
 	return bits;
 }
 
+/* With bound and numbers of rows, or with neither. */
+static struct ql_gemm_i8_scaled scaled(bool with, const int32_t *column, const uint32_t *row, const float *row_scale,
+	const float *column_scale, const float *bias, float *y, int64_t ld)
+{
+	return (struct ql_gemm_i8_scaled){.column = column,
+		.row = with ? row : NULL,
+		.row_scale = row_scale,
+		.column_scale = column_scale,
+		.bias = bias,
+		.row_step = with,
+		.least = with ? 0 : -INFINITY,
+		.y = y,
+		.ld = ld};
+}
+
 /* float32 instead of sums, of `rows` rows more than two tiles: without bias, bound and numbers of rows, or with all. */
 static void check_scaled(const struct ql_gemm_i8 *k, int rows, int64_t k4, int64_t gap, const int8_t *b, bool with)
 {
@@ -37,15 +52,7 @@ static void check_scaled(const struct ql_gemm_i8 *k, int rows, int64_t k4, int64
 	uint8_t *a = take((size_t)(lda * all));
 	int32_t column[64];
 	uint32_t row[3 * QL_GEMM_TILE_ROWS];
-	struct ql_gemm_i8_scaled to = {.column = column,
-		.row = with ? row : NULL,
-		.row_scale = row_scale,
-		.column_scale = column_scale,
-		.bias = bias,
-		.row_step = with,
-		.least = with ? 0 : -INFINITY,
-		.y = y,
-		.ld = ld};
+	struct ql_gemm_i8_scaled to = scaled(with, column, row, row_scale, column_scale, bias, y, ld);
 	bool good = true;
 
 	for (int64_t i = 0; i < lda * all; i++)
@@ -165,15 +172,7 @@ static void check_block(const struct ql_gemm_i8 *k, int64_t rows, int64_t column
 		.a = form,
 		.panels = b,
 		.memory = memory};
-	struct ql_gemm_i8_scaled to = {.column = column,
-		.row = with ? row : NULL,
-		.row_scale = row_scale,
-		.column_scale = column_scale,
-		.bias = bias,
-		.row_step = with,
-		.least = with ? 0 : -INFINITY,
-		.y = y,
-		.ld = ld};
+	struct ql_gemm_i8_scaled to = scaled(with, column, row, row_scale, column_scale, bias, y, ld);
 	int sign = is_signed ? 128 : 0;
 	bool good = true;
 

@@ -113,7 +113,7 @@ static int hw_features(lua_State *L)
 static int hw_force(lua_State *L)
 {
 	char before[96], near[96];
-	const char *level;
+	const char *level, *word;
 	enum ql_status status = QL_OK;
 
 	ql_kernels_cpu(); /* reads QUOLL_KERNEL when nothing ran yet */
@@ -123,12 +123,11 @@ static int hw_force(lua_State *L)
 			return ql_error(
 				L, "force: wanted one of %s native, got %s", QL_CPU_LEVELS, luaL_typename(L, 1));
 		level = lua_tostring(L, 1);
+		word = strstr(level, QL_CPU_BF16_TILES) ? QL_CPU_BF16_TILES : QL_CPU_BF16;
 		if (!ql_kernels_force(level) && ql_kernels_known(level))
-			return ql_error(L, "force: %s, or a level before it ('avx2 %s' gives the same bits), got %s",
-				strstr(level, QL_CPU_BF16_TILES) ? QL_CPU_BF16_TILES
-					": wanted a processor with AMX_BF16"
-								 : QL_CPU_BF16 ": wanted a processor with AVX512_BF16",
-				strstr(level, QL_CPU_BF16_TILES) ? QL_CPU_BF16_TILES : QL_CPU_BF16, ql_cpu()->name);
+			return ql_error(L,
+				"force: %s: wanted a processor with %s, or a level before it ('avx2 %s' gives the same bits), got %s",
+				word, strcmp(word, QL_CPU_BF16) ? "AMX_BF16" : "AVX512_BF16", word, ql_cpu()->name);
 		if (!ql_kernels_known(level))
 			return ql_error(L, "force: wanted one of %s native, got '%.40s'%s", QL_CPU_LEVELS, level,
 				ql_nearest(level,

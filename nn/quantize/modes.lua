@@ -71,7 +71,7 @@ function modes.weight_only(m, q, x)
 	return class.compute(m, module.real(x), q.shape and weight:view(table.unpack(q.shape)) or weight)
 end
 
--- Codes of many rows wait until the product packs them. A traced graph has its own way.
+-- Codes wait until the product packs them; fewer elements than this never do (tensor/encode_later.c). A traced graph has its own way.
 function modes.dynamic(m, q, x)
 	local _ <close> = not module.tracer and x:nelem() >= 1 << 18 and internal.deferring() or nil
 	return compute(m, x, codes(x, q.input), m.weight)

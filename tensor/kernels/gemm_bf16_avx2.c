@@ -8,15 +8,6 @@
 #include "tensor/kernels/kernels.h"
 
 #define MR 4
-#define NR (2 * LANES)
-
-struct bf16_tile {
-	int64_t pairs;
-	const uint16_t *a;
-	int64_t lda;
-	const uint32_t *panel;
-	float *sums; /* (MR, NR) */
-};
 
 /* rows is a constant wherever this is inlined, so that the sums stay in registers */
 QL_INLINE void block(const int rows, const struct bf16_tile *t)

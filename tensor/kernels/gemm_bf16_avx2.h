@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Pairs of bfloat16 numbers as float32 vectors of AVX2.
+ * Pairs of bfloat16 numbers as float32 vectors of AVX2; what a tile multiplies.
  */
 #ifndef QUOLL_TENSOR_KERNELS_GEMM_BF16_AVX2_H
 #define QUOLL_TENSOR_KERNELS_GEMM_BF16_AVX2_H
@@ -11,7 +11,16 @@
 #include "tensor/vmath/simd.h"
 
 #define LANES 8
+#define NR (2 * LANES)
 #define ZEROS 0x8040u /* FTZ and DAZ of MXCSR */
+
+struct bf16_tile {
+	int64_t pairs;
+	const uint16_t *a;
+	int64_t lda;
+	const uint32_t *panel;
+	float *sums; /* (rows of a tile, NR) */
+};
 
 QL_INLINE __m256 low(__m256i pairs)
 {

@@ -9,15 +9,6 @@
 #include "tensor/kernels/kernels.h"
 
 #define MR 2
-#define NR (2 * LANES)
-
-struct bf16_tile {
-	int64_t pairs;
-	const uint16_t *a;
-	int64_t lda;
-	const uint32_t *panel;
-	float *sums; /* (MR, NR) */
-};
 
 /* One group. rows is a constant wherever this is inlined, so that the sums stay in registers. */
 QL_INLINE void group(const int rows, const struct bf16_tile *t, int64_t pairs, const uint16_t *a, const uint32_t *panel)

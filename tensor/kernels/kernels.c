@@ -95,8 +95,10 @@ static bool read_level(const char *text, struct request *r)
 		n = strcspn(at, " ");
 		if (!r->cpu[0] && n < sizeof(level) && is_word(QL_CPU_LEVELS " native", at, n))
 			snprintf(r->cpu, sizeof(level), "%.*s", (int)n, at);
-		else if (!r->bf16 && is_word(QL_CPU_BF16 " " QL_CPU_BF16_TILES, at, n))
-			r->bf16 = true, r->tiles = is_word(QL_CPU_BF16_TILES, at, n);
+		else if (!r->bf16 && is_word(QL_CPU_BF16, at, n))
+			r->bf16 = true;
+		else if (!r->bf16 && is_word(QL_CPU_BF16_TILES, at, n))
+			r->bf16 = r->tiles = true;
 		else if (is_word(QL_DEVICE_FAMILIES, at, n) && !is_word(r->device, at, n))
 			used += (size_t)snprintf(
 				r->device + used, sizeof(families) - used, "%s%.*s", used ? " " : "", (int)n, at);
@@ -153,7 +155,7 @@ const struct ql_kernels *ql_kernels_cpu(void)
 	if (!table.simd && !(wanted && ql_kernels_force(wanted))) {
 		if (wanted)
 			fprintf(stderr, "quoll: QUOLL_KERNEL: wanted one of %s native%s, got %s\n", QL_CPU_LEVELS,
-				ql_kernels_known(wanted) ? "; this processor has not its instruction" : "", wanted);
+				ql_kernels_known(wanted) ? "; this processor lacks the instruction of that word" : "", wanted);
 		ql_kernels_force("native");
 	}
 	return &table;
