@@ -155,7 +155,7 @@ const struct ql_kernels *ql_kernels_cpu(void)
 	if (!table.simd && !(wanted && ql_kernels_force(wanted))) {
 		if (wanted)
 			fprintf(stderr, "quoll: QUOLL_KERNEL: wanted one of %s native%s, got %s\n", QL_CPU_LEVELS,
-				ql_kernels_known(wanted) ? "; this processor lacks the instruction of that word" : "", wanted);
+				ql_kernels_known(wanted) ? "; this processor lacks its instruction" : "", wanted);
 		ql_kernels_force("native");
 	}
 	return &table;
