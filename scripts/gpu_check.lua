@@ -112,7 +112,7 @@ local function pack()
 		loader = loader or linker
 		for name, path in pairs(found) do needed[name] = path end
 	end
-	for name, path in pairs(needed) do copy(path, ('%s/%s/%s'):format(folder, GLIBC[name:match '^.-%.so'] and 'glibc' or 'lib', name)) end
+	for name, path in pairs(needed) do copy(path, ('%s/%s/%s'):format(folder, GLIBC[name:match '^.-%.so'] and 'glibc' or 'lib', name), true) end
 	if loader then copy(loader, folder .. '/glibc/ld.so') end
 	local binaries = output(('cd %s && ls -d quoll *.so anchor kernels lib glibc 2>/dev/null; :'):format(quoted(folder))):gsub('%s+', ' ')
 	assert(os.execute(('cd %s && tar czf binaries.tar.gz %s && rm -r %s'):format(quoted(folder), binaries, binaries)), 'cannot pack the binaries')
