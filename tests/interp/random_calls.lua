@@ -24,6 +24,27 @@ local function random(n)
 	return (state >> 33) % n + 1
 end
 
+-- Images are zeros in files of the sizes that their readers want: to unpack the published ones takes most of a minute.
+local folder, write = dofile 'tests/tools/scratch.lua'.folder()
+local function zeros(name, head, bytes)
+	write(name, head)
+	assert(os.execute(('truncate -s %d %s/%s'):format(#head + bytes, folder, name)))
+end
+assert(os.execute(('mkdir %s/cifar10 %s/mnist'):format(folder, folder)))
+for b = 1, 5 do zeros(('cifar10/data_batch_%d.bin'):format(b), '', 30730000) end
+zeros('cifar10/test_batch.bin', '', 30730000)
+for part, n in pairs {train = 60000, t10k = 10000} do
+	zeros(('mnist/%s-images-idx3-ubyte'):format(part), string.pack('>I4I4I4I4', 0x803, n, 28, 28), n * 784)
+	zeros(('mnist/%s-labels-idx1-ubyte'):format(part), string.pack('>I4I4', 0x801, n), n)
+end
+for name, file in pairs {ptb = 'ptb.train.txt.xz', text = 'tinyshakespeare.txt.xz'} do
+	local path = data.find(name .. '/' .. file)
+	if path then assert(os.execute(('ln -s "$(realpath %s)" %s/%s'):format(path:match '^(.*)/', folder, name))) end
+end
+local getenv = os.getenv
+rawset(os, 'getenv', function(name) return name == 'QUOLL_DATA' and folder or getenv(name) end)
+assert(#data.cifar10() == 45000 and #data.mnist() == 55000)
+
 local x = tensor.randn(2, 3)
 local model = nn.Sequential{nn.Linear(3, 3)}
 local set = data.tensors(x, tensor{1, 2, dtype = 'int64'})
