@@ -28,7 +28,7 @@ if found and data.find 'cifar10/test_batch_first1000.bin.xz' then
 	real = true
 	m, norm = dofile(folder .. 'models/resnet9.lua')
 	m:load(folder .. 'models/resnet9.safetensors'):eval()
-	images, choices, unseen = data.cifar10{split = 'train', limit = quick and 640 or nil}, data.cifar10{split = 'validation'}, data.cifar10{split = 'test', limit = quick and 300 or nil}
+	images, choices, unseen = data.cifar10{split = 'train', limit = quick and 256 or nil}, data.cifar10{split = 'validation'}, data.cifar10{split = 'test', limit = quick and 100 or nil}
 else
 	print('input: procedural shapes, because ' .. why)
 	images, choices = data.synth{kind = 'shapes', n = quick and 3000 or 12000, seed = 1}:split(0.8)
@@ -41,7 +41,7 @@ else
 	m:eval()
 end
 calib = data.loader(choices, {batch = 100, normalize = norm})
-test = data.loader(unseen, {batch = 200, normalize = norm})
+test = data.loader(unseen, {batch = quick and 50 or 200, normalize = norm})
 print(m:summary())
 
 -- %% [markdown]
@@ -164,11 +164,11 @@ if others.resnet8 then
 end
 networks[#networks + 1] = {name = real and 'resnet9' or 'small', model = f, normalize = norm}
 for _, net in ipairs(networks) do
-	net.with = {batch = quick and net.name == 'resnet9' and 60 or 250, normalize = net.normalize}
+	net.with = {batch = quick and 20 or 250, normalize = net.normalize}
 	net.test = data.loader(unseen, net.with)
 	for x, y in net.test() do
 		net.photos = x
-		if quick then net.test = data.loader(data.tensors(x, y), {batch = 60}) end
+		if quick then net.test = data.loader(data.tensors(x, y), {batch = 20}) end
 		break
 	end
 	net.g = graph.trace(net.model, net.photos[{{1, 1}}])
