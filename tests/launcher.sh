@@ -144,7 +144,7 @@ case $* in *-lcjson*) needs libcjson-dev ;; *-lpng*) needs libpng-dev ;; *-llzma
 *-l:liblua5.4.a*) needs liblua5.4-dev ;; *-llua* | *-l:*) exit 1 ;; *-lz*) needs zlib1g-dev ;; *-m32*) needs gcc-12-multilib ;; esac'
 fake "$store/ninja-build" :
 fake "$store/cmake" 'case $1 in --build) printf "#!/bin/sh\necho ran \$*\n" >"$2/quoll"; PATH=/bin:/usr/bin chmod +x "$2/quoll" ;;
-*) mkdir -p build/release; : >build/release/build.ninja; echo "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" >build/release/CMakeCache.txt ;; esac'
+*) cp "$have/make" "$have/make at configuration" 2>/dev/null; mkdir -p build/release; : >build/release/build.ninja; echo "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" >build/release/CMakeCache.txt ;; esac'
 fake "$store/ctest" 'echo'
 libraries="$scratch/a folder of/libraries"
 mkdir -p "$libraries/plplot5.15.0/drivers" "$libraries/i386"
@@ -197,6 +197,11 @@ echo 0 >"$have/.id"
 tests() { PATH=$bin sh ./quoll test "$@" >/dev/null 2>&1; tr ' ' '\n' <"$have/.log"; }
 reset && cp "$store/ctest" "$bin/"
 check 'test: its packages are installed' '*clang*gcc-arm-none-eabi*libzmq5*make*qemu-user*tmux*' "$(tests)"
+check 'before CMake looks for them' yes "$([ -e "$have/make at configuration" ] && echo yes)"
+reset
+check 'test after a build without them' no "$(bare >/dev/null; [ -e "$have/make at configuration" ] || echo no)"
+tests >/dev/null
+check 'CMake looks again' yes "$([ -e "$have/make at configuration" ] && echo yes)"
 reset
 check 'test -L quick: those of quick tests only' 'clang-format*fish*libblas3*libzmq5*lua-check*make*zsh' "$(tests -L quick)"
 check 'no other' 0 "$(tr ' ' '\n' <"$have/.log" | grep -cx -e tmux -e clang -e 'qemu.*')"
