@@ -318,7 +318,7 @@ int main(void)
 	test_scripts();
 	test_first_use();
 	test_start();
-	sweep_inputs(inputs, COUNT(inputs));
+	sweep_inputs(inputs, COUNT(inputs), 1);
 	ql_temporary_end();
 	return check_end();
 }

@@ -74,9 +74,9 @@ static int begin(lua_State *L)
 	return 0;
 }
 
-static void sweep_input(struct ql_state *s, struct ql_session *session, const char *text, bool forever)
+static void sweep_input(struct ql_state *s, struct ql_session *session, const char *text, bool forever, unsigned step)
 {
-	for (uint64_t n = 1; n < QL_RUNS; n++) {
+	for (uint64_t n = 1; n < QL_RUNS; n += step) {
 		uint64_t left;
 
 		s->memory.fail_forever = forever;
@@ -93,7 +93,8 @@ static void sweep_input(struct ql_state *s, struct ql_session *session, const ch
 	CHECK(false, "%s: too many allocations", text);
 }
 
-static void sweep_inputs(const char *const *inputs, size_t count)
+/* `step`: 1 for each allocation, 5 for each fifth */
+static void sweep_inputs(const char *const *inputs, size_t count, unsigned step)
 {
 	struct ql_state *s = state_new();
 	struct ql_session session;
@@ -105,8 +106,8 @@ static void sweep_inputs(const char *const *inputs, size_t count)
 	lua_pushlightuserdata(s->L, &session);
 	CHECK(lua_pcall(s->L, 1, 0, 0) == LUA_OK, "session");
 	for (size_t i = 0; i < count; i++) {
-		sweep_input(s, &session, inputs[i], false);
-		sweep_input(s, &session, inputs[i], true);
+		sweep_input(s, &session, inputs[i], false, step);
+		sweep_input(s, &session, inputs[i], true, step);
 	}
 	ql_state_free(s);
 	loud(STDERR_FILENO, err);
