@@ -4,10 +4,10 @@
 -- undefined behaviour (meant for the asan preset), no tensor whose sizes overflow, no print of all. The same of what shows, saves,
 -- plots and lists them, and at a prompt. An op over 2^61 elements goes on for years, so each process has a limit in time, after
 -- which the next one continues after that call.
--- QUOLL_FUZZ_SECONDS: how long, 20 unless set. QUOLL_FUZZ_SEED: where to begin.
+-- QUOLL_FUZZ_SECONDS: how long, 8 unless set. QUOLL_FUZZ_SEED: where to begin.
 local scratch = dofile 'tests/tools/scratch.lua'
 local read, program = scratch.output, scratch.program
-local seconds, seed = tonumber(os.getenv 'QUOLL_FUZZ_SECONDS') or 20, math.tointeger(tonumber(os.getenv 'QUOLL_FUZZ_SEED') or 1)
+local seconds, seed = tonumber(os.getenv 'QUOLL_FUZZ_SECONDS') or 8, math.tointeger(tonumber(os.getenv 'QUOLL_FUZZ_SEED') or 1)
 local AT_ONCE, LIMIT = 400, 2
 
 local at, done, tried, endless, lines = os.tmpname(), 0, 0, 0, 0

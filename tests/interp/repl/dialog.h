@@ -44,6 +44,14 @@ static inline void pause_us(long us)
 	nanosleep(&t, NULL);
 }
 
+/* How often a test repeats: a variable of the environment, else so many times. */
+static inline unsigned dialog_times(const char *variable, unsigned otherwise)
+{
+	const char *text = getenv(variable);
+
+	return text && atoi(text) > 0 ? (unsigned)atoi(text) : otherwise;
+}
+
 /* False, after a message: there are no terminals here. */
 static inline bool dialog_prepare(void)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Ctrl-C at random moments of Lua code, kernels, training, printing, plotting and saving: the prompt is back
- * in 250 ms (Lua) or 1 s (kernels), variables are as they were, the file is whole. MOMENTS says how often.
+ * in 250 ms (Lua) or 1 s (kernels), variables are as they were, the file is whole. MOMENTS says how often, the variable
+ * QUOLL_MOMENTS how often instead.
  *
  * The moment may come when the work is done already: then the Ctrl-C meets the prompt, which must stay alive,
  * too.
@@ -83,6 +84,7 @@ static void test_moment(struct dialog *d, size_t i, unsigned seed)
 static void test_moments(void)
 {
 	struct dialog *d = dialog_begin(NULL, NULL);
+	unsigned moments = dialog_times("QUOLL_MOMENTS", MOMENTS);
 	char line[256];
 
 	snprintf(line, sizeof(line), "kept, file = 5, '%s/saved.safetensors'", home);
@@ -90,7 +92,7 @@ static void test_moments(void)
 	dialog_line(d,
 		"tensor.seed(1) a = tensor.randn(700, 700) copy = a:clone() q = a:quantize 'int8/1' net = nn.Linear(700, 700)",
 		"");
-	for (unsigned i = 0; i < MOMENTS; i++)
+	for (unsigned i = 0; i < moments; i++)
 		test_moment(d, i % WORK, 31 * i + 7);
 	CASE("after all of it");
 	dialog_line(d, "6 * 7", ": 42");

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT
- * labels: quick serial
  * The journal: what is recorded, what survives, what is refused.
  */
 #define KILLS 6

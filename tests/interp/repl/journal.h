@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * kill -9 at random moments: every input whose prompt came back is in the journal with all its output, and
- * --restore shows it. KILLS says how often.
+ * --restore shows it. KILLS says how often, the variable QUOLL_KILLS how often instead.
  */
 #include "tests/interp/repl/dialog.h"
 
@@ -48,6 +48,8 @@ static void kill_once(unsigned seed)
 
 static void test_kills(void)
 {
-	for (unsigned i = 1; i <= KILLS; i++)
+	unsigned kills = dialog_times("QUOLL_KILLS", KILLS);
+
+	for (unsigned i = 1; i <= kills; i++)
 		kill_once(i * 7919);
 }

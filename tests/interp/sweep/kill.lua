@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- kill -9 at random points of a sweep, of the sweep itself and of its trials: no finished trial is lost or run again,
 -- one more command completes it, and the table is that of an undisturbed run. QUOLL_KILLS: how many points
--- (kill_full.lua: 100).
+-- (kill_full.lua: 40).
 local KILLS = tonumber(os.getenv 'QUOLL_KILLS') or KILLS or 8
 local TRIALS = 24
 local folder = os.tmpname()
