@@ -1,5 +1,4 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick serial
 -- scripts/bench_worker.lua: one answer per request, whatever the request.
 local function number(text, key) return tonumber(text:match('"' .. key .. '":([-%d.e]+)')) end
 

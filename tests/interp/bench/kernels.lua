@@ -1,5 +1,4 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick serial
 -- bench.kernels: every kernel that this machine has is timed, beside ref.
 it('has a row for each kernel', function()
 	local r = bench.kernels {time = 1e-5}

@@ -1,5 +1,4 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick serial
 -- internal.limit: what the machine does at most. No time is judged but that registers are not slower than memory by far.
 local limit = debug.getregistry()['quoll.internal'].limit
 

@@ -1,5 +1,4 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick serial
 -- bench.machine: structure and relations of its rows, not times.
 it('gives limits and shares of them', function()
 	local threads, before = tensor.threads(), tensor.memory().now

@@ -1,5 +1,4 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick serial
 -- quoll bench: prints, saves and draws; wrong calls.
 local function run(arguments)
 	local pipe = io.popen(('exec "/proc/$PPID/exe" bench %s 2>&1'):format(arguments))

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: full serial
+-- labels: full
 -- quant.search on ResNet20 with training images only, killed in the middle and started again: 4 and 8 bits mixed in at most 0.65 of
 -- the bytes of 8 bits, measured on test images that the search has not seen.
 local found = data.find 'weights/resnet20-cifar10.safetensors' and data.find 'cifar10/test_batch_first1000.bin.xz' and
