@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- labels: full
 -- Notebooks before judges from outside: nbformat and Jupytext on all tutorials and on a file with everything in it, Python's
--- html.parser and lxml on the hostile pages of tests/interp/notebook/html.lua and tests/interp/sweep/report.lua. They come from PyPI into a folder of their own.
+-- html.parser and lxml on the hostile pages of tests/interp/notebook/html.lua and tests/interp/sweep/report.lua. They come from PyPI (tests/tools/venv.sh).
 local internal = debug.getregistry()['quoll.internal']
 local folder = os.tmpname()
 os.execute(('rm %s && mkdir -p %s/pages'):format(folder, folder))
@@ -13,14 +13,13 @@ local function command(text)
 	return pipe:close(), said
 end
 
-if not command 'python3 -m venv --help' then skip 'no python3 with venv' end
-if not command(('python3 -m venv %s/venv && %s/venv/bin/pip install -q jupytext nbformat lxml'):format(folder, folder)) then
-	skip 'PyPI cannot be reached, or this python3 makes no venv'
-end
 local program = dofile 'tests/tools/scratch.lua'.program
+local made, python = command('sh tests/tools/venv.sh ' .. program)
+if not made then skip 'PyPI cannot be reached, or this python3 makes no venv' end
+python = python:match '[^\n]+'
 
 local function judge(files)
-	local good, said = command(('%s/venv/bin/python tests/tools/notebook_judge.py %s %s %s'):format(folder, program, folder, files))
+	local good, said = command(('%s tests/tools/notebook_judge.py %s %s %s'):format(python, program, folder, files))
 	local judged, faults = said:match '(%d+) judged, (%d+) faults\n$'
 	assert(good and judged and tonumber(judged) > 0 and faults == '0', said)
 	return tonumber(judged)
@@ -73,7 +72,7 @@ it('finds what is put into such a page', function()
 	for _, bad in ipairs {'<script>1</script>', '<img src=http://a.example/x>', '<b onclick=1>', '<svg><animate></svg>'} do
 		local text = io.open(folder .. '/pages/sweep1.html', 'rb'):read 'a'
 		internal.write_file(folder .. '/bad.html', (text:gsub('</body>', function() return bad .. '</body>' end)))
-		local _, said = command(('%s/venv/bin/python tests/tools/notebook_judge.py %s %s %s/bad.html'):format(folder, program, folder, folder))
+		local _, said = command(('%s tests/tools/notebook_judge.py %s %s %s/bad.html'):format(python, program, folder, folder))
 		assert(said:find '1 judged, [1-9]%d* faults', said)
 	end
 end)
