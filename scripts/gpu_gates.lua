@@ -4,14 +4,16 @@
 --   quoll scripts/gpu_gates.lua MODE BUILD [NVCC]         in the repository root; BUILD is the build folder
 -- MODE: check   the targets that are shipped (sm_80 and sm_90, with PTX; *_wgmma.cu: sm_90a)
 --       full    the other targets, too (sm_90a; *_wgmma.cu: the stubs), and the instructions in the SASS
---       update  writes budgets anew, with the words of lines that stay
+--       update  writes budgets anew, with the words of lines that stay, and then notes that they pass
+--       note    check, which compiles in any case and writes into budgets what passed: a hash of the sources, this file, the budgets,
+--               the flags and the compiler's version. As long as it is the same, check compiles nothing
 -- The aims are 90 s for check and 240 s for full, waiting at two idle cores: half of the processor time of all compilations,
 -- which is printed, too. Objects, what the compiler said and the times of its parts (*.phases) stay in BUILD/gpu/gates until
 -- the source, a header or the flags change, and count with the time that they took.
 local mode, build, nvcc = arg[1], arg[2], arg[3]
-assert(mode and build, 'usage: quoll scripts/gpu_gates.lua check|full|update BUILD [NVCC]')
+assert(mode and build, 'usage: quoll scripts/gpu_gates.lua check|full|note|update BUILD [NVCC]')
 local BUDGETS = 'gpu/kernels/budgets'
-local CORES, LIMIT = 2, {check = 90, full = 240}
+local CORES, LIMIT = 2, {check = 90, note = 90, full = 240}
 local MODULE_BYTES = 8e6
 local folder, generated = build .. '/gpu/gates', build .. '/gpu/generated'
 local flags = ('-std=c++17 -O3 -fmad=false -I. -I%s -Xptxas -v -Xcompiler=-fPIC,-fvisibility=hidden,-ffp-contract=off,' ..
@@ -93,7 +95,7 @@ local function add(file, set)
 	local command = ('%s %s %s'):format(quoted(nvcc), flags, targets)
 	local name = ('%s/%s.%s'):format(folder, stem, host and 'host' or set == SHIPPED and 'shipped' or 'others')
 	local key = command .. '\n' .. assert(output('sha256sum ' .. table.concat(list, ' ')), file)
-	jobs[name] = {name = name, stem = stem, file = file, key = key, shipped = not host and set == SHIPPED, host = host, command =
+	jobs[name] = {name = name, stem = stem, file = file, key = key, shipped = not host and set == SHIPPED, host = host, targets = targets, command =
 		('%s --time %s.phases -c %s -o %s.o 2>&1 && echo compiled; times'):format(command, name, file, name)}
 	order[#order + 1] = name
 end
@@ -221,6 +223,53 @@ local function compare()
 		end
 	end
 	for name in pairs(budget) do check(measured[name] or not found[name:match '^[^.]*'] and LIBRARY[name:match '^[^.]*'], '%s: a budget without a kernel', name) end
+end
+
+-- ---- what passed before ----
+
+local PASSED = '# passed: '
+
+-- The head of the budgets and their lines but the one that notes what passed.
+local function budget_lines()
+	local lines = {}
+	for line in read(BUDGETS):gmatch '[^\n]+' do
+		if line:sub(1, #PASSED) ~= PASSED then lines[#lines + 1] = line end
+	end
+	return lines
+end
+
+-- A hash of all that decides what a check of the shipped targets finds: the same on each machine with this compiler.
+local function fingerprint()
+	local function portable(text) return (text:gsub(generated:gsub('%p', '%%%0'), 'generated')) end
+	local seen, paths, names_of, text = {}, {}, {}, budget_lines()
+	for _, name in ipairs(order) do
+		local job = jobs[name]
+		if job.shipped or job.host then
+			sources(job.file, seen, paths)
+			text[#text + 1] = job.file .. ' ' .. job.targets
+		end
+	end
+	for i, path in ipairs(paths) do
+		paths[i] = portable(path)
+		names_of[paths[i]] = path
+	end
+	table.sort(paths)
+	table.sort(text)
+	text[#text + 1] = portable(flags)
+	text[#text + 1] = output(quoted(nvcc) .. ' --version')
+	for _, path in ipairs(paths) do
+		text[#text + 1] = path
+		text[#text + 1] = read(names_of[path])
+	end
+	for _, path in ipairs {'gpu/plugin.map', 'scripts/gpu_gates.lua'} do text[#text + 1] = read(path) end
+	write(folder .. '/fingerprint', table.concat(text, '\n'))
+	return output('sha256sum < ' .. quoted(folder .. '/fingerprint')):match '^%x+'
+end
+
+local function note()
+	local lines = budget_lines()
+	table.insert(lines, 1, PASSED .. fingerprint())
+	write(BUDGETS, table.concat(lines, '\n') .. '\n')
 end
 
 -- ---- the module ----
@@ -355,6 +404,14 @@ for file in output 'ls gpu/kernels/*.cu':gmatch '[^\n]+' do
 	if mode == 'full' then add(file, OTHERS) end
 end
 for file in output 'ls gpu/cuda/*.c':gmatch '[^\n]+' do add(file, SHIPPED) end
+if mode == 'check' and not os.getenv 'QUOLL_GATES' then
+	if read(BUDGETS):find(PASSED .. fingerprint(), 1, true) then
+		check(true)
+		print(('%d files as they were when they last passed: not compiled; QUOLL_GATES=1 does'):format(#order))
+		finish()
+	end
+	print(('the kernels changed since they were noted to pass: quoll scripts/gpu_gates.lua note %s'):format(build))
+end
 compile()
 local total = 0
 for _, name in ipairs(order) do
@@ -363,12 +420,10 @@ for _, name in ipairs(order) do
 	if check(job.log:find '\ncompiled\n' or job.log:find '^compiled\n', '%s: %s', job.file, job.log) and job.shipped then parse(job) end
 end
 print(('%d compilations, %.0f s of processor time'):format(#order, total))
-if mode == 'update' then
-	update()
-else
-	print(('compiling takes %.0f s on %d cores; wanted are at most %d'):format(total / CORES, CORES, LIMIT[mode])) -- a time is no test
-	compare()
-	if failed == 0 then link() end
-	if mode == 'full' then check_instructions() end
-end
+if mode == 'update' then update() end
+print(('compiling takes %.0f s on %d cores; wanted are at most %d'):format(total / CORES, CORES, LIMIT[mode] or LIMIT.check)) -- a time is no test
+compare()
+if failed == 0 then link() end
+if mode == 'full' then check_instructions() end
+if failed == 0 and (mode == 'note' or mode == 'update') then note() end
 finish()
