@@ -51,26 +51,47 @@ static float plain(const struct ql_conv_sums *s, int64_t image, int64_t group, i
 	return sum;
 }
 
-static bool right(const struct ql_conv_sums *s, bool ordered, const float *bias)
+/* The sums of a shape, which every level, number of threads and end shares: its operands are always the same. */
+struct sums {
+	float *ordered;
+	double *exact, *size;
+};
+
+static const struct sums *sums_of(const struct ql_conv_sums *s, struct sums *made)
+{
+	int64_t rows = s->groups * s->rows, pixels = s->th * s->tw, n = s->u.images * rows * pixels;
+
+	if (made->ordered)
+		return made;
+	*made = (struct sums){check_alloc((size_t)n * sizeof(float)), check_alloc((size_t)n * sizeof(double)),
+		check_alloc((size_t)n * sizeof(double))};
+	for (int64_t i = 0; i < n; i++) {
+		int64_t r = i / pixels % rows, p = i % pixels;
+
+		made->ordered[i] = plain(s, i / pixels / rows, r / s->rows, r % s->rows, p / s->tw, p % s->tw,
+			&made->exact[i], &made->size[i]);
+	}
+	return made;
+}
+
+static bool right(const struct ql_conv_sums *s, const struct sums *sums, bool ordered, const float *bias)
 {
 	bool good = true;
 
 	for (int64_t n = 0; n < s->u.images; n++)
 		for (int64_t r = 0; r < s->groups * s->rows; r++)
 			for (int64_t p = 0; p < s->th * s->tw; p++) {
-				float got = s->target[(n * s->groups * s->rows + r) * s->th * s->tw + p], sum;
-				double exact, size;
+				int64_t i = (n * s->groups * s->rows + r) * s->th * s->tw + p;
+				float got = s->target[i], sum = sums->ordered[i];
+				double exact = sums->exact[i];
 
-				sum = plain(s, n, r / s->rows, r % s->rows, p / s->tw, p % s->tw, &exact, &size);
 				if (bias) {
 					sum = sum + bias[r];
 					exact += (double)bias[r];
 				}
 				if (s->other) {
-					float other = s->other[(n * s->groups * s->rows + r) * s->th * s->tw + p];
-
-					sum = sum + other;
-					exact += (double)other;
+					sum = sum + s->other[i];
+					exact += (double)s->other[i];
 				}
 				if (s->e.act) {
 					sum = sum < 0 ? 0 : sum;
@@ -79,12 +100,12 @@ static bool right(const struct ql_conv_sums *s, bool ordered, const float *bias)
 				if (ordered)
 					good &= got <= sum && got >= sum;
 				good &= fabs((double)got - exact) <=
-					(double)(s->channels * s->u.taps + 3) * 0x1p-24 * (size + 2);
+					(double)(s->channels * s->u.taps + 3) * 0x1p-24 * (sums->size[i] + 2);
 			}
 	return good;
 }
 
-static void test_shape(struct ql_ctx *ctx, struct ql_ctx *one, const struct shape *h, int end)
+static void test_shape(struct ql_ctx *ctx, struct ql_ctx *one, const struct shape *h, struct sums *sums, int end)
 {
 	bool finish = end & 1;
 	int64_t taps = h->kernel[0] * h->kernel[1], y[64], x[64], all = h->groups * h->rows;
@@ -126,7 +147,7 @@ static void test_shape(struct ql_ctx *ctx, struct ql_ctx *one, const struct shap
 			.variant = s.u.variant};
 	CHECK(ql_conv_is_taps(&s), "%d x %d: other path", (int)h->h, (int)h->w);
 	CHECK(ql_conv_taps(ctx, &s) == QL_OK, "%s", ctx->err);
-	CHECK(right(&s, ctx->kernels->ordered, finish ? bias : NULL),
+	CHECK(right(&s, sums_of(&s, sums), ctx->kernels->ordered, finish ? bias : NULL),
 		"%s: %d images, %d groups, %d channels, %d rows, %d x %d, kernel %d x %d, end %d",
 		ctx->kernels->tiles->name, (int)h->images, (int)h->groups, (int)h->channels, (int)h->rows, (int)h->h,
 		(int)h->w, (int)h->kernel[0], (int)h->kernel[1], end);
@@ -146,8 +167,8 @@ static void test_shape(struct ql_ctx *ctx, struct ql_ctx *one, const struct shap
 	free(a);
 	free(bias);
 	free(target);
-	free(other);
 	free(again);
+	free(other);
 }
 
 int main(void)
@@ -164,6 +185,7 @@ int main(void)
 		{2, 1, 3, 13, 5, 2, {3, 3}, 1, 1}, {1, 2, 30, 11, 3, 4, {1, 1}, 0, 0},
 		{3, 2, 33, 40, 7, 48, {3, 5}, 1, 1}, {2, 1, 30, 33, 5, 32, {3, 3}, 2, 0},
 		{5, 1, 9, 32, 6, 64, {5, 3}, 0, 2}, {9, 1, 2, 34, 9, 32, {1, 3}, 0, 0}};
+	static struct sums sums[sizeof(shapes) / sizeof(shapes[0])];
 
 	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
 		for (int threads = 1; threads <= 3; threads += 2) {
@@ -175,7 +197,8 @@ int main(void)
 				ctx->kernels = one->kernels = ordered ? ql_kernels_ordered() : ql_kernels_cpu();
 				for (size_t k = 0; k < sizeof(shapes) / sizeof(shapes[0]); k++)
 					for (int end = 0; end < 8; end++)
-						test_shape(ctx, one, &shapes[k], end);
+						if (!left_out((int64_t)k + end + threads, 3))
+							test_shape(ctx, one, &shapes[k], &sums[k], end);
 			}
 			ql_ctx_free(ctx);
 			ql_ctx_free(one);

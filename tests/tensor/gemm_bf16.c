@@ -54,19 +54,19 @@ static uint16_t element(const struct ql_matrix_float *x, int64_t i, int64_t j)
 /* Sums of tiles do not depend on where they are cut. */
 static float wanted(const struct ql_matrix_float *a, const struct ql_matrix_float *b, int64_t i, int64_t j, int64_t k)
 {
-	static uint32_t panel[QL_BF16_DEPTH / 2 * 64];
-	static uint16_t row[QL_BF16_DEPTH];
+	static uint32_t panel[QL_BF16_DEPTH / 2 * 64]; /* but for its first column it stays 0 */
+	uint16_t row[QL_BF16_DEPTH];
 	const struct ql_gemm_bf16 *ref = tiles ? &gemm_bf16_tiles_ref : &gemm_bf16_ref;
 	float sum = 0;
 
 	for (int64_t l = 0; l < k; l += QL_BF16_DEPTH) {
 		int64_t depth = ql_min64(QL_BF16_DEPTH, k - l);
 
-		memset(panel, 0, sizeof(panel));
-		memset(row, 0, sizeof(row));
-		for (int64_t d = 0; d < depth; d++) {
-			row[d] = element(a, i, l + d);
-			panel[d / 2 * ref->nr] |= (uint32_t)element(b, l + d, j) << (d % 2 ? 16 : 0);
+		for (int64_t d = 0; d < depth + depth % 2; d++) {
+			uint32_t code = d < depth ? element(b, l + d, j) : 0;
+
+			row[d] = d < depth ? element(a, i, l + d) : 0;
+			panel[d / 2 * ref->nr] = d % 2 ? panel[d / 2 * ref->nr] | code << 16 : code;
 		}
 		ref->tile(1, 1, (depth + 1) / 2, row, 0, panel, &sum, 1, l > 0);
 	}
