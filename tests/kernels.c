@@ -229,8 +229,9 @@ static void test_blocks(const struct ql_gemm_i8 *k)
 	for (size_t i = 0; i < 11; i++)
 		for (size_t j = 0; j < 12; j++)
 			for (size_t l = (i + j) % 3; l < 15; l += 3)
-				check_block(k, rows[i], columns[j], depth[l], (int64_t)(i + l) % 3 * 5,
-					(i + j + l / 3) % 2, (j + l / 3) % 2);
+				if (!left_out((int64_t)(i + 2 * j + l / 3), 4))
+					check_block(k, rows[i], columns[j], depth[l], (int64_t)(i + l) % 3 * 5,
+						(i + j + l / 3) % 2, (j + l / 3) % 2);
 }
 
 static void test_dots(const struct ql_gemm_i8 *k)
@@ -254,8 +255,9 @@ static void test_gemm_i8(const void *kernel)
 		k->nr);
 	for (int rows = 1; rows <= k->mr; rows++)
 		for (int columns = 1; columns <= k->nr; columns++)
-			check_i8(k, rows, columns, depth[(rows * k->nr + columns) % 10], columns % 3 * 7, RANDOM,
-				RANDOM);
+			if (!left_out(rows + columns, 2))
+				check_i8(k, rows, columns, depth[(rows * k->nr + columns) % 10], columns % 3 * 7,
+					RANDOM, RANDOM);
 	for (size_t d = 0; d < sizeof(depth) / sizeof(depth[0]); d++)
 		check_i8(k, k->mr, k->nr, depth[d], 5, RANDOM, RANDOM);
 	for (int fa = 0; fa < FILLS; fa++)

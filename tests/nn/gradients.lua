@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick noproducts
 -- The gradient of every op of the registry (tensor.ops, nn.ops): against central finite differences in float64, at random
 -- points away from kinks, for every operand, also as a view that is not contiguous; then the same points in float32 and
 -- float16. An op that is in none of the lists below fails the test: a new op needs a line here.

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick noproducts
 -- kmeans4: the codebook of a tensor has the least squared error of all, by a dynamic program over the sorted values.
 local K = 16
 

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick noproducts
 -- Scales that are found and codes that are made run by run (quant/ranges/fit_runs.c) are those of the other layouts of the same
 -- scales: of columns, and of blocks along the first axis, which are found in a pass of their own.
 local function across(q) -- scales, zero points, minimums and codes of a transposed quantized tensor

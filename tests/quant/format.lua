@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick noproducts
 -- Named formats against the codes, scales and values that other programs made (tests/quant/golden), bit for bit.
 local FOLDER = 'tests/quant/golden/'
 local inputs = tensor.load(FOLDER .. 'inputs.npz')

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick noproducts
 -- Views of tensors of every format against the same views of the decoded tensor: equal values, or a refusal that names the op and
 -- what to do. Random chains of views; QUOLL_FUZZ_SECONDS runs longer than the default.
 local SPECS = {'int8', 'uint8/1', 'uint4/2', 'int4:32', 'int4/1:8', 'int8/2 bits=8,4,2,8,3,8', 'binary/1', 'int8 log', 'int4:32+min', 'uint3:16+min', 'int2', 'uint3:16',

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick host
+-- labels: quick noproducts host
 -- Observers as objects: streams, axes, dtypes, statistics, merging, what is refused; memory stays what it is.
 local function all(x) return {x:min():item(), x:max():item()} end
 

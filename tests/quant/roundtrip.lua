@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick noproducts
 -- Round trips of a million normal numbers: SQNR against the published figures for blocks and rows, and against
 -- 10 log10(12 mean(x^2) / scale^2) for one scale per tensor, which depends on the largest sample.
 tensor.seed(1)

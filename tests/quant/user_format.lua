@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick noproducts
 -- quant.scheme: number formats that users make of tables.
 local values = {-1, -0.5, -0.25, 0, 0.25, 0.5, 1}
 local spec = quant.scheme{name = 'p2', table = values, text = 'powers of two'}

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick host
+-- labels: quick noproducts host
 -- hw.force 'bf16': products of matrices of floats are made of bfloat16 numbers, only then, and the ledger says so.
 local LEVELS = {'ref bf16', 'avx2 bf16', 'avx512vnni bf16'}
 local TILES = {'ref bf16tiles', 'avx2 bf16tiles', 'amx bf16tiles'} -- sums of another instruction

@@ -197,7 +197,7 @@ int main(void)
 				ctx->kernels = one->kernels = ordered ? ql_kernels_ordered() : ql_kernels_cpu();
 				for (size_t k = 0; k < sizeof(shapes) / sizeof(shapes[0]); k++)
 					for (int end = 0; end < 8; end++)
-						if (!left_out((int64_t)k + end + threads, 3))
+						if (!left_out((int64_t)k + end + threads, 5))
 							test_shape(ctx, one, &shapes[k], &sums[k], end);
 			}
 			ql_ctx_free(ctx);

@@ -32,6 +32,8 @@ static void test_small(struct ql_ctx *ctx)
 {
 	for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++)
 		for (int variant = 0; variant<90; variant += shapes[s].m * shapes[s].n * shapes[s].k> 10000 ? 11 : 1) {
+			if (left_out(variant + (int64_t)s, 3))
+				continue;
 			check_types(ctx, ql_gemm_i8, variant & 1, variant >> 1 & 1, shapes[s], variant, "gemm_i8");
 			check_types(ctx, ql_gemm_i16, variant & 3, variant >> 2 & 3, shapes[s], variant, "gemm_i16");
 		}
@@ -201,11 +203,11 @@ static void test_f32_threads(void)
 	for (int64_t i = 0; i < k * n; i++)
 		b[i] = (float)draw() / 0x1p30f - 1;
 	CHECK(ql_gemm_f32(one, m, n, k, a, k, 1, b, n, 1, c, n) == QL_OK, "%s", one->err);
-	for (int r = 0; r < 200; r++) {
+	for (int r = 0; r < (under_sanitizers ? 20 : 200); r++) {
 		CHECK(ql_gemm_f32(many, m, n, k, a, k, 1, b, n, 1, d, n) == QL_OK, "%s", many->err);
 		wrong += memcmp(c, d, (size_t)(m * n) * 4) != 0;
 	}
-	CHECK(wrong == 0, "%d of 200 products differ", wrong);
+	CHECK(wrong == 0, "%d products differ", wrong);
 	free(a);
 	free(b);
 	free(c);

@@ -78,6 +78,8 @@ static void test_results(struct ql_ctx *ctx)
 
 	for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++)
 		for (int t = 0; t<36; t += i> 4 ? 7 : 1 + (int)(i > 2), variant += 7) {
+			if (left_out(t + ctx->threads + (int64_t)i, 3))
+				continue;
 			struct operand a = operand_make(t & 1, more[i].m, more[i].k, more[i].m,
 				(enum layout)(t % LAYOUTS), (enum zeros)(t / 4 % ZEROS), RANDOM);
 			struct operand b = operand_make(t >> 1 & 1, more[i].k, more[i].n, more[i].n,
@@ -126,8 +128,10 @@ static void test_in_place(struct ql_ctx *ctx)
 	for (int i = 0; i < 8; i++)
 		for (int j = 0; j < 8; j++)
 			for (int l = 0; l < 8; l++)
-				check_in_place(ctx, (struct shape){rows[i], columns[j], depth[l]}, (i + j + l) % 3 * 31,
-					(i + j) & 1, (enum zeros)((i + l) % ZEROS), (enum zeros)((j + l) % ZEROS));
+				if (!left_out(i + 3 * j + 5 * l, 4))
+					check_in_place(ctx, (struct shape){rows[i], columns[j], depth[l]},
+						(i + j + l) % 3 * 31, (i + j) & 1, (enum zeros)((i + l) % ZEROS),
+						(enum zeros)((j + l) % ZEROS));
 	CHECK(!ql_gemm_i8_reads_b(65, 64, &(struct ql_matrix_int){.dtype = QL_int8, .row = 1, .column = 64}),
 		"65 rows are few");
 	CHECK(!ql_gemm_i8_reads_b(1, 64, &(struct ql_matrix_int){.dtype = QL_uint8, .row = 1, .column = 64}),

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick noproducts
 -- What the operations on lines share: any axis of any layout gives the bits of the dense line, on every thread count
 -- and kernel level.
 tensor.seed(5)

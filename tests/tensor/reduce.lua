@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick noproducts
 -- What all reductions share: axes, keep, views, bits that depend neither on strides, threads nor kernels.
 local state = 12345
 local function random() -- uniform in -1..1

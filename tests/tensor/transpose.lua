@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick noproducts
 -- Copies between layouts with other neighbours, against elements taken one by one: sizes around the tile, every width of
 -- elements, axes before and between.
 local function check(view)

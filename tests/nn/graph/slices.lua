@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick host
+-- labels: quick noproducts host
 -- Many rows run some at a time: values, the ledger and explanations are those of one run.
 local nets = {}
 local function conv(i, o, k, s) return nn.Conv2d(i, o, k or 3, {pad = (k or 3) // 2, stride = s or 1}) end

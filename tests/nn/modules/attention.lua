@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick host
+-- labels: quick noproducts host
 -- Attention; literals from PyTorch in float64 (4 heads of q, 2 of k and v, repeated there).
 tensor.seed(1)
 local checks = dofile((debug.getinfo(1, 'S').source:match '^@(.*)tests/' or '') .. 'tests/tools/checks.lua')

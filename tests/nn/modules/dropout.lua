@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick host
+-- labels: quick noproducts host
 -- Dropout: which elements, their share, the gradient, and that nothing happens outside training.
 local checks = dofile((debug.getinfo(1, 'S').source:match '^@(.*)tests/' or '') .. 'tests/tools/checks.lua')
 local check_bits, refused = checks.bits, checks.refused

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick noproducts
 -- What tests/nn/gradients.lua does not ask of every op: many operands, what a graph keeps, kinks and ties, accuracy in
 -- float32, and the same bits on any number of threads.
 local function settled()

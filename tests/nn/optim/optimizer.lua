@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick noproducts
 -- What all optimizers share: the same bits on any number of threads, many tensors, views, 16 bits, clipping and norms,
 -- gradients that are not finite, checkpoints, memory, versions, errors.
 local function worst(a, b)

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick noproducts
 -- GGUF's formats against the codes, scales, minimums and values of ggml's reference encoders (tests/quant/golden), bit for bit.
 local FOLDER = 'tests/quant/golden/'
 local inputs = tensor.load(FOLDER .. 'inputs.npz')

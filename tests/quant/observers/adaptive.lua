@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick noproducts
 -- The observer adaptive: the best of the others on data that stay, and quick to follow data that change.
 local function feed(o, scale, n)
 	for _ = 1, n do o:update(tensor.randn(4000) * scale) end

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick noproducts
 -- The observer entropy against TensorRT's algorithm written out here and in numpy, and what must hold of it.
 local function threshold(s, x)
 	local lo, hi = quant.observer(s):update(x):range()

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick noproducts
 -- The observer mse: as good as an exhaustive search (4000 thresholds by numpy), never worse than another observer.
 local list = {}
 for i = 0, 9999 do list[i + 1] = (2 * ((i * 7919 % 10007) / 10007) - 1) ^ 5 * 10 end

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick host
+-- labels: quick noproducts host
 -- Elementwise functions of codes with out=: the codes that decoding, computing and quantizing give, all of them, for every dtype.
 tensor.seed(31)
 local x = tensor.randn(300, 40) * 2

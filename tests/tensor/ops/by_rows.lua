@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick host
+-- labels: quick noproducts host
 -- Every op that says it computes row by row (elementwise or by_rows in tensor.ops and nn.ops): an op of some rows gives the bits that
 -- the op of all rows has there. An op is called with each set of operands below that it takes, and takes at least one of them.
 local same = dofile 'tests/tools/same.lua'

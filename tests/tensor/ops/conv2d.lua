@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick host
+-- labels: quick noproducts host
 -- conv2d and its gradients: against PyTorch 2 (float64), the float32 ways against the loops in float64, which way is
 -- taken, same bits on any number of threads, bounded memory, and what is refused. tests/nn/gradients.lua compares the
 -- gradients with finite differences.

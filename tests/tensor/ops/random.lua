@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick noproducts
 -- Random numbers: same bits for seed, threads and instruction set; their distributions.
 tensor.seed(7)
 local a = tensor.randn(1000)

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick noproducts
 -- Ops that keep codes: for every one of them quantizing before and behind gives the same codes.
 tensor.seed(26)
 
