@@ -23,11 +23,13 @@ struct gpu {
 	char error[320];
 };
 
-#define ORDERS 3
-/* The orders in which the threads of the emulation run. */
+/* The orders in which the threads of the emulation run. Where they matter, threads race, and a test sees other values; what is read and
+ * written is the same in each of them, so that the sanitizers do with one. tests/gpu/bugs.c wants all. */
+#define ORDERS (under_sanitizers && !getenv("QUOLL_EMU_BUG") ? 1 : 3)
+
 static inline const char *gpu_order(int i)
 {
-	static const char *const orders[ORDERS] = {"forward", "backward", "20261123"};
+	static const char *const orders[] = {"forward", "backward", "20261123"};
 
 	setenv("QUOLL_EMU_ORDER", orders[i], 1);
 	return orders[i];
