@@ -366,7 +366,7 @@ static void check_form(const struct ql_gemm_coded *k, int bits, enum kind kind, 
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
 		int64_t n = lengths[i];
 
-		if (left_out((int64_t)i + block / 8 + (int64_t)kind, 3))
+		if (left_out((int64_t)i + block / 8 + (int64_t)kind, 4))
 			continue;
 		check_floats(k, &d, 0, n, 16 + (int64_t)i, what);
 		if (n < MOST_K)
