@@ -18,9 +18,8 @@ return function(cases, targets)
 		it(t.name, function()
 			local why = missing(t)
 			if why then skip(why) end
-			t.make = ("CC='%s' CFLAGS='%s'"):format(t.cc, t.flags)
-			local wrong = exported.differing(program, t)
-			assert(#wrong == 0, table.concat(wrong, '; '))
+			local _, wrong = exported.differing(program, {cc=t.cc .. ' ' .. t.flags, run=t.run, big=t.big})
+			assert(wrong == '', wrong)
 		end)
 	end
 	return program.folder

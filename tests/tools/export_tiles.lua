@@ -3,16 +3,15 @@
 local exported = dofile 'tests/tools/exported.lua'
 local tiles = {}
 
--- Graphs of {name, model, rows}, quantized with these options, in one program for a target: bit for bit with each of the flags.
-function tiles.check(cases, options, flags, target, run)
+-- The graphs of cases {name, model, rows}, quantized with these options: cases of exported.together.
+function tiles.graphs(cases, options)
 	local list = {}
-	for i, c in ipairs(cases) do list[i] = {name=c[1], x=c[3], graph=exported.quantized(c[2], c[3], options)} end
-	local program = exported.program(list, target)
-	local _ <close> = setmetatable({}, {__close=function() os.execute('rm -r ' .. program.folder) end})
-	for _, f in ipairs(flags) do
-		local wrong = exported.differing(program, {make=f, run=run})
-		assert(#wrong == 0, table.concat(wrong, '; '))
+	for i, c in ipairs(cases) do
+		list[i] = {x=c[3], graph=exported.quantized(c[2], c[3], options), single=options.mode == 'dynamic',
+			name=('%s, %s %s by %s, %s'):format(c[1], options.mode, options.input or 'uint8', tostring(quant.spec(options.weight)),
+				options.rounding or 'float')}
 	end
+	return list
 end
 
 local function linear(rows, k, n)

@@ -72,10 +72,23 @@ local function difference(got, want, format)
 	return off / math.max(most, 1e-30)
 end
 
+-- The flags that the Makefile of an export always has.
+local function strict(folder) return text_of(folder .. '/Makefile'):match '\nSTRICT = ([^\n]+)' end
+
+-- Compiles the program of a folder by a compiler with its flags ('gcc -O2 -m32'), with the warnings and rules of its Makefile. main.c, which is
+-- not what is tested, is compiled without optimization, and once for all levels of optimization.
+function exported.build(folder, compiler)
+	local plain = compiler:gsub(' %-O%w', '')
+	local main = ('main_%s.o'):format((plain:gsub('%W+', '_')))
+	return run(('cd %s && { test -e %s || %s %s -O0 -c main.c -o %s; } && %s %s -o net %s net.c'):format(folder, main, plain, strict(folder), main,
+		compiler, strict(folder), main))
+end
+local build = exported.build
+
 function exported.check(name, g, x, o)
 	o = o or {}
 	local folder = new_folder()
-	g:export {dir=folder, name='net', samples=x}
+	g:export {dir=folder, name='net', samples=x, blob=o.blob, target=o.target}
 	local inputs, results, format = {}, {}, nil
 	for i = 1, x:size(1) do
 		local one = x:narrow(1, i, 1)
@@ -84,14 +97,15 @@ function exported.check(name, g, x, o)
 		format = FORMATS[y:dtype()]
 	end
 	put(folder .. '/in', table.concat(inputs))
-	for _, flags in ipairs(o.flags or {'CFLAGS=-O2'}) do
-		local good, output = run(("make -C %s -B net %s"):format(folder, flags))
+	for _, compiler in ipairs(o.flags or {'cc -O2'}) do
+		local good, output = build(folder, compiler)
 		assert(good, name .. ': ' .. output)
-		good, output = run(folder .. '/net --selftest')
-		assert(good and output:find '^%d+ passed, 0 failed', name .. ': ' .. flags .. ': ' .. output)
-		assert(run(('%s/net --run < %s/in > %s/out'):format(folder, folder, folder)))
+		local net = ('cd %s && %s ./net'):format(folder, o.run or '')
+		good, output = run(net .. ' --selftest')
+		assert(good and output:find '^%d+ passed, 0 failed', name .. ': ' .. compiler .. ': ' .. output)
+		assert(run(net .. ' --run < in > out'))
 		local off = difference(text_of(folder .. '/out'), table.concat(results), format)
-		assert(off <= (o.tolerance or 0), ('%s: %s: off by %.3g'):format(name, flags, off))
+		assert(off <= (o.tolerance or 0), ('%s: %s: off by %.3g'):format(name, compiler, off))
 	end
 	os.execute('rm -r ' .. folder)
 end
@@ -118,35 +132,8 @@ function exported.tutorial(name)
 	return dofile(('tutorials/models/%s.lua'):format(name)):load(('tutorials/models/%s.safetensors'):format(name)):eval()
 end
 
--- Cases {model, mode, how many rows of x, options} in one program each: the same bits.
-function exported.modes(name, x, cases)
-	local m = exported.tutorial(name)
-	for _, case in ipairs(cases) do
-		local mode, rows, options = table.unpack(case)
-		options = options or {}
-		it(('%s %s%s%s: %d inputs'):format(name, mode, options.weight and ' ' .. options.weight or '',
-			options.rounding and ' ' .. options.rounding or '', rows), function()
-			local some = x:narrow(1, 1, rows)
-			local g
-			if mode == 'float' then
-				g = graph.trace(m:fuse(), x:narrow(1, 1, 1))
-			else
-				g = exported.quantized(m, some, {mode=mode, weight=options.weight, rounding=options.rounding})
-			end
-			exported.check(name, g, some, {flags={exported.FLAGS[2]}})
-		end)
-	end
-end
-
--- Compilers' flags for the tests of single ops.
-exported.FLAGS = {"CFLAGS=-O0", "CFLAGS='-O3 -march=native'"}
-
--- Each {name, model, x} in integers, bit for bit.
-function exported.integers(cases)
-	for _, case in ipairs(cases) do
-		it(case[1], function() exported.check(case[1], exported.static(case[2], case[3]), case[3], {flags=exported.FLAGS}) end)
-	end
-end
+-- The compiler for the tests of single ops: what the Makefile of an export takes. Other compilers and levels compile each op in platforms.lua.
+exported.FLAGS = {'cc -O3 -march=native'}
 
 ---------------------------------------------------------------- many graphs in one program, on many platforms
 
@@ -165,10 +152,10 @@ local function bytes_of(t, big)
 end
 
 -- The graphs of {name=, graph=, x=, tolerance=} as the variants of one program (for target=) in a folder, with what g:run gives for each row of x.
-function exported.program(cases, target)
+function exported.program(cases, target, blob)
 	local folder, variants, samples = new_folder(), {}, {}
 	for i, case in ipairs(cases) do variants['c' .. i], samples['c' .. i] = case.graph, case.x end
-	cases[1].graph:export {dir=folder, name='net', variants=variants, samples=samples, target=target}
+	cases[1].graph:export {dir=folder, name='net', variants=variants, samples=samples, target=target, blob=blob}
 	local results = {}
 	for i, case in ipairs(cases) do
 		local list, rows = {}, case.x:size(1)
@@ -184,56 +171,113 @@ local function bytes_for(program, i, big)
 	local key = i .. (big and 'big' or '')
 	if not program.bytes[key] then
 		put(('%s/in%s'):format(program.folder, key), (bytes_of(program.cases[i].x, big)))
-		local wanted, format = bytes_of(program.results[i], big)
-		program.bytes[key] = {wanted = wanted, format = format}
+		local bytes, format = bytes_of(program.results[i], big)
+		program.bytes[key] = {bytes = bytes, format = format}
 	end
 	return program.bytes[key], 'in' .. key
 end
 
--- Compiles the program for a target {make=, run=, big=} and compares all results; the names of cases that differ, with by how much.
+-- Compiles the program by {cc= (a compiler with its flags), run= (an emulator), big=} and compares all results. Returns by how much the
+-- cases that differ do, by name, and the same as one text.
 function exported.differing(program, target)
-	local folder, wrong = program.folder, {}
-	local good, output = run(('make -C %s -B net %s'):format(folder, target.make))
+	local folder, wrong, list = program.folder, {}, {}
+	local good, output = build(folder, target.cc)
 	assert(good, output)
-	local before = target.run and target.run .. ' ' or ''
-	good, output = run(('%s%s/net --selftest'):format(before, folder))
+	local net = (target.run and target.run .. ' ' or '') .. './net'
+	good, output = run(('cd %s && %s --selftest'):format(folder, net))
 	assert(good and output:find '^%d+ passed, 0 failed', output)
-	for i, case in ipairs(program.cases) do
-		local bytes, input = bytes_for(program, i, target.big)
-		good, output = run(('%s%s/net c%d --run < %s/%s > %s/out'):format(before, folder, i, folder, input, folder))
-		assert(good, output)
-		local got = text_of(folder .. '/out')
-		local off = got == bytes.wanted and 0 or difference(got, bytes.wanted, bytes.format)
-		if off > (case.tolerance or 0) then wrong[#wrong + 1] = ('%s: off by %.3g'):format(case.name, off) end
+	local lines, wanted = {'cd ' .. folder}, {}
+	for i in ipairs(program.cases) do
+		local input
+		wanted[i], input = bytes_for(program, i, target.big)
+		lines[i + 1] = ('%s c%d --run < %s > out%d || exit 1'):format(net, i, input, i)
 	end
-	return wrong
+	put(folder .. '/all.sh', table.concat(lines, '\n'))
+	good, output = run(('sh %s/all.sh'):format(folder))
+	assert(good, output)
+	for i, case in ipairs(program.cases) do
+		local got = text_of(('%s/out%d'):format(folder, i))
+		local off = got == wanted[i].bytes and 0 or difference(got, wanted[i].bytes, wanted[i].format)
+		if off > (case.tolerance or 0) then
+			wrong[case.name] = ('off by %.3g'):format(off)
+			list[#list + 1] = ('%s: %s'):format(case.name, wrong[case.name])
+		end
+	end
+	return wrong, table.concat(list, '; ')
 end
 
--- Each function of x by name: all are variants of one program. Where that cannot be made each is tried alone, so that its test tells.
-function exported.functions(list, x, parts, tolerance)
-	local cases, wrong, failed = {}, nil, false
-	for name in pairs(list) do cases[#cases + 1] = {name=name, x=x, tolerance=tolerance, single=true} end
-	table.sort(cases, function(a, b) return a.name < b.name end)
+-- That the functions which the graph by itself needs are all there, and no others.
+local function alone(g, name)
+	local folder = new_folder()
+	g:export {dir=folder, name='net'}
+	local good, output = run(('cd %s && cc %s -O0 -S -o /dev/null net.c'):format(folder, strict(folder)))
+	assert(good, name .. ': ' .. output)
+	os.execute('rm -r ' .. folder)
+end
+
+-- Each of the cases {name=, graph= (or a function that makes it), x=, tolerance=, single=} as a test, all as variants of one program by each
+-- of the compilers. Where that cannot be made each is tried by itself, so that its test reports. Options: compilers=, run= (an emulator),
+-- target= and blob= of the export, alone=true (each must have all its functions without the others).
+function exported.together(cases, o)
+	o = o or {}
+	local compilers, wrong, failed = o.compilers or exported.FLAGS, nil, nil
+	local function made(case)
+		if type(case.graph) == 'function' then case.graph = case.graph() end
+		return case.graph
+	end
 	local function all()
-		for _, case in ipairs(cases) do case.graph = exported.of(list[case.name], x, parts) end
-		local program = exported.program(cases)
+		for _, case in ipairs(cases) do made(case) end
+		local program = exported.program(cases, o.target, o.blob)
 		local _ <close> = setmetatable({}, {__close=function() os.execute('rm -r ' .. program.folder) end})
 		wrong = {}
-		for _, flags in ipairs(exported.FLAGS) do
-			for _, text in ipairs(exported.differing(program, {make=flags})) do
-				wrong[text:match '^(.*): off by'] = flags .. ': ' .. text
-			end
+		for _, compiler in ipairs(compilers) do
+			for name, off in pairs(exported.differing(program, {cc=compiler, run=o.run})) do wrong[name] = compiler .. ': ' .. off end
 		end
 	end
 	for _, case in ipairs(cases) do
 		it(case.name, function()
-			failed = failed or not wrong and not pcall(all)
+			if not wrong and not failed then failed = not pcall(all) end
 			if failed then
-				return exported.check(case.name, exported.of(list[case.name], x, parts), x, {flags=exported.FLAGS, tolerance=tolerance})
+				return exported.check(case.name, made(case), case.x, {flags=compilers, tolerance=case.tolerance, run=o.run, target=o.target, blob=o.blob})
 			end
 			assert(not wrong[case.name], wrong[case.name])
+			if o.alone then alone(case.graph, case.name) end
 		end)
 	end
+end
+
+-- Cases {mode, how many rows of x, options} of a tutorial's model, with the weights in a file where o has blob=true.
+function exported.modes(name, x, cases, o)
+	local m = exported.tutorial(name)
+	for i, case in ipairs(cases) do
+		local mode, rows, options = table.unpack(case)
+		options = options or {}
+		local some = x:narrow(1, 1, rows)
+		cases[i] = {x=some, single=mode == 'dynamic', name=('%s %s%s%s: %d inputs'):format(name, mode, options.weight and ' ' .. options.weight or '',
+			options.rounding and ' ' .. options.rounding or '', rows), graph=function()
+			if mode == 'float' then return graph.trace(m:fuse(), x:narrow(1, 1, 1)) end
+			return exported.quantized(m, some, {mode=mode, weight=options.weight, rounding=options.rounding})
+		end}
+	end
+	exported.together(cases, o)
+end
+
+-- Each function of x by name.
+function exported.functions(list, x, parts, tolerance)
+	local cases = {}
+	for name, f in pairs(list) do
+		cases[#cases + 1] = {name=name, x=x, tolerance=tolerance, single=true, graph=function() return exported.of(f, x, parts) end}
+	end
+	table.sort(cases, function(a, b) return a.name < b.name end)
+	exported.together(cases)
+end
+
+-- Each {name, model, x} in integers, bit for bit.
+function exported.integers(cases)
+	for i, case in ipairs(cases) do
+		cases[i] = {name=case[1], x=case[3], graph=function() return exported.static(case[2], case[3]) end}
+	end
+	exported.together(cases)
 end
 
 return exported
