@@ -207,11 +207,11 @@ function exported.differing(program, target)
 end
 
 -- That the functions which the graph by itself needs are all there, and no others.
-local function alone(g, name)
+local function alone(case)
 	local folder = new_folder()
-	g:export {dir=folder, name='net'}
+	case.graph:export {dir=folder, name='net', samples=case.x}
 	local good, output = run(('cd %s && cc %s -O0 -S -o /dev/null net.c'):format(folder, strict(folder)))
-	assert(good, name .. ': ' .. output)
+	assert(good, case.name .. ': ' .. output)
 	os.execute('rm -r ' .. folder)
 end
 
@@ -241,7 +241,7 @@ function exported.together(cases, o)
 				return exported.check(case.name, made(case), case.x, {flags=compilers, tolerance=case.tolerance, run=o.run, target=o.target, blob=o.blob})
 			end
 			assert(not wrong[case.name], wrong[case.name])
-			if o.alone then alone(case.graph, case.name) end
+			if o.alone then alone(case) end
 		end)
 	end
 end

@@ -24,12 +24,12 @@ local kinds = {
 	gpt = {vocab=40, d=16, heads=4, layers=2, ff=32, context=16},
 	llama = {vocab=40, d=16, heads=4, layers=1, ff=32, norm='rmsnorm', act='swiglu', position='rope', bias=false, kvheads=2},
 }
+local cases = {}
 for name, o in pairs(kinds) do
 	local m = nn.Transformer(o)
-	it(name, function() exported.check(name, graph.trace(m, ids:narrow(1, 1, 1)), ids) end)
+	cases[#cases + 1] = {name=name, x=ids, graph=graph.trace(m, ids:narrow(1, 1, 1))}
 	for _, spec in ipairs {'int8/1', 'int4:8'} do
-		it(name .. ' with weights ' .. spec, function()
-			exported.check(name, exported.quantized(m, ids, {mode='weight_only', weight=spec}), ids)
-		end)
+		cases[#cases + 1] = {name=name .. ' with weights ' .. spec, x=ids, graph=exported.quantized(m, ids, {mode='weight_only', weight=spec})}
 	end
 end
+exported.together(cases, {compilers={'cc -O2'}, alone=true})

@@ -31,12 +31,13 @@ end
 exported.functions(found, tensor.randn(12, 16) + 1)
 -- Ranges whose ends are ties, and ends that would decode to infinity.
 local most = string.unpack('<f', string.pack('<I4', 0x7f7fffff))
+local ends, at_ends = tensor.cat {tensor{-1, 1}, tensor.rand(14) - 0.5}:view(1, 16), {}
 for _, name in ipairs {'uint8', 'int8', 'uint16', 'int4'} do
 	local function at(lo, hi) return function(_, x) return (x:relu() * 0 + x:clamp(-1, 1)):clamp(lo, hi):mul(most):quantize(name):dequantize() end end
-	local ends = tensor.cat {tensor{-1, 1}, tensor.rand(14) - 0.5}:view(1, 16)
-	exported.functions({[name .. ' both ends'] = at(-1, 1), [name .. ' one end'] = at(-0.595, 1), [name .. ' other end'] = at(-1, 0.3),
-		[name .. ' tie'] = function(_, x) return (x:clamp(-1, 1) * 0.4181214):quantize(name):dequantize() end}, ends)
+	at_ends[name .. ' both ends'], at_ends[name .. ' one end'], at_ends[name .. ' other end'] = at(-1, 1), at(-0.595, 1), at(-1, 0.3)
+	at_ends[name .. ' tie'] = function(_, x) return (x:clamp(-1, 1) * 0.4181214):quantize(name):dequantize() end
 end
+exported.functions(at_ends, ends)
 exported.functions({['of integers'] = function(_, a) return (a * 9):to('int32'):quantize {dtype='int8', scale=0.2} end,
 	['of integers, found'] = function(_, a) return (a * 9):to('int16'):quantize('uint8'):dequantize() end}, tensor.randn(20, 6))
 
@@ -49,6 +50,7 @@ local images = tensor.randn(20, 3, 6, 6)
 local net = nn.Sequential {nn.Conv2d(3, 4, 3, {pad=1}), nn.ReLU(), nn.Conv2d(4, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, 3)}
 net:calibrate({{images, images}}, {log=false})
 local out = {dtype='int8', scale=0.02}
+local mixed = {}
 for name, case in pairs {
 	['dynamic before static'] = {small, rows, {mode='static', rules={{'linear1', mode='dynamic'}}}},
 	['codes of a known scale before dynamic'] = {small, rows, {mode='static', rules={{'linear1', output=out}, {'linear2', mode='dynamic'}}}},
@@ -56,11 +58,9 @@ for name, case in pairs {
 	['codes of images before dynamic'] = {net, images, {mode='static', rules={{'conv1', output=out}, {'conv2', mode='dynamic'}}}},
 } do
 	local m, x, options = table.unpack(case)
-	it(name, function()
-		local g = graph.trace(m, x:narrow(1, 1, 1)):quantize(options)
-		exported.check(name, g, x, {flags=exported.FLAGS})
-	end)
+	mixed[#mixed + 1] = {name=name, x=x, single=true, graph=function() return graph.trace(m, x:narrow(1, 1, 1)):quantize(options) end}
 end
+exported.together(mixed, {alone=true})
 it('dynamic before static: the bits of m:quantize', function()
 	local q = graph.trace(small, rows):quantize {mode='static', rules={{'linear1', mode='dynamic'}}}
 	print(q:run(rows):error(small:quantize {mode='static', rules={{'linear1', mode='dynamic'}}}(rows)).max, q:node('linear1').attrs.out)  --> 0.0 nil
