@@ -7,6 +7,7 @@
 
 #include "tensor/codes.h"
 #include "tensor/grid.h"
+#include "tensor/nibbles.h"
 #include "tensor/ragged.h"
 #include "tensor/stochastic.h"
 #include "tensor/vmath/simd.h"
@@ -22,8 +23,10 @@ int ql_codec_log_block(const struct ql_codec *c)
 {
 	int log = 63 - __builtin_clzll((unsigned long long)c->g.block | 1);
 
-	if (c->g.kind != QL_GRAIN_BLOCK || c->codes.grid || !ql_codec_has_kernel(c) || c->ragged || c->lo ||
-		c->random || c->shift)
+	bool grid = c->codes.grid && !(c->out && ql_dtypes[c->dtype].bits == 4);
+
+	if (c->g.kind != QL_GRAIN_BLOCK || grid || !ql_codec_has_kernel(c) || c->ragged || c->lo || c->random ||
+		c->shift)
 		return 0;
 	return log >= QL_LOG_BLOCK && c->g.block == (int64_t)1 << log && c->g.block <= QL_CODEC_BUFFER ? log : 0;
 }
@@ -119,6 +122,23 @@ static void decode_ragged(struct ql_codec *c, const struct ql_codec_run *r)
 	}
 }
 
+/* Codes of 4 bits that a table of values is worth: whole blocks or rows, from whole bytes on. */
+static bool has_nibbles(const struct ql_codec *c, const struct ql_codec_run *r)
+{
+	return ql_dtypes[c->dtype].bits == 4 && !c->ragged && !r->affine.each && !r->affine.stream && r->code % 2 == 0;
+}
+
+static void decode_nibbles(struct ql_codec *c, const struct ql_codec_run *r)
+{
+	struct ql_nibbles as = {.value = c->codes.grid ? c->codes.grid->value : NULL,
+		.is_signed = ql_dtypes[c->dtype].kind == QL_KIND_INT,
+		.block = r->affine.log_block ? (int64_t)1 << r->affine.log_block : ql_max64(2, r->n),
+		.scale = r->affine.scale,
+		.zero = r->affine.zero};
+
+	ql_nibbles_decode(c->kernels->simd->variant, &as, (const uint8_t *)c->q + r->code / 2, r->n, c->out + r->plain);
+}
+
 static void decode_kernel(struct ql_codec *c, const struct ql_codec_run *r)
 {
 	const struct ql_dequantize *k = c->kernels->dequantize;
@@ -127,6 +147,10 @@ static void decode_kernel(struct ql_codec *c, const struct ql_codec_run *r)
 
 	if (c->ragged) {
 		decode_ragged(c, r);
+		return;
+	}
+	if (has_nibbles(c, r)) {
+		decode_nibbles(c, r);
 		return;
 	}
 	switch (c->dtype) {
@@ -171,6 +195,10 @@ static void decode_grid(struct ql_codec *c, const struct ql_codec_run *r)
 	float *out = c->out + r->plain;
 	int8_t buffer[QL_CODEC_BUFFER];
 
+	if (has_nibbles(c, r)) {
+		decode_nibbles(c, r);
+		return;
+	}
 	for (int64_t i = 0; i < r->n; i += QL_CODEC_BUFFER) {
 		struct ql_affine p = advanced(&r->affine, i);
 		int64_t m = ql_min64(QL_CODEC_BUFFER, r->n - i);
@@ -178,8 +206,8 @@ static void decode_grid(struct ql_codec *c, const struct ql_codec_run *r)
 
 		if (!whole)
 			ql_codes_get(c->dtype, c->q, r->code + i, m, buffer);
-		ql_grid_decode(c->codes.grid, variant, whole ? (uint8_t *)c->q + r->code + i : (uint8_t *)buffer,
-			p.scale, p.each, m, out + i);
+		ql_grid_decode(c->codes.grid, variant, ql_dtypes[c->dtype].bits,
+			whole ? (uint8_t *)c->q + r->code + i : (uint8_t *)buffer, p.scale, p.each, m, out + i);
 	}
 }
 

@@ -339,9 +339,51 @@ QL_SIMD(void, look_up_each,
 			out[i] = value[code[i]] * scale[i];
 	})
 
-void ql_grid_decode(const struct ql_grid_table *g, int variant, const uint8_t *code, const float *scale, bool each,
-	int64_t n, float *out)
+#ifndef __clang__
+typedef float eight __attribute__((vector_size(32)));
+typedef int32_t places __attribute__((vector_size(32)));
+#define SOME 64 /* codes */
+
+/* Codes below 16: the values stay in registers. */
+QL_SIMD(void, look_up_few,
+	(const float *restrict value, const uint8_t *restrict code, const float *restrict scale, bool each, int64_t n,
+		float *restrict out),
+	{
+		int64_t i = 0;
+		int32_t wide[SOME];
+		eight low, high, s, v;
+		places at;
+
+		memcpy(&low, value, sizeof(low));
+		memcpy(&high, value + 8, sizeof(high));
+		for (int j = 0; j < 8; j++)
+			s[j] = *scale;
+		for (; i + SOME <= n; i += SOME) {
+			for (int j = 0; j < SOME; j++)
+				wide[j] = code[i + j];
+			for (int j = 0; j < SOME; j += 8) {
+				memcpy(&at, wide + j, sizeof(at));
+				if (each)
+					memcpy(&s, scale + i + j, sizeof(s));
+				v = __builtin_shuffle(low, high, at) * s;
+				memcpy(out + i + j, &v, sizeof(v));
+			}
+		}
+		for (; i < n; i++)
+			out[i] = value[code[i]] * scale[each ? i : 0];
+	})
+#endif
+
+void ql_grid_decode(const struct ql_grid_table *g, int variant, int bits, const uint8_t *code, const float *scale,
+	bool each, int64_t n, float *out)
 {
+#ifndef __clang__
+	if (bits <= 4 && variant > 0) {
+		look_up_few[variant](g->value, code, scale, each, n, out);
+		return;
+	}
+#endif
+	(void)bits;
 	if (each)
 		look_up_each[variant](g->value, code, scale, n, out);
 	else

@@ -89,7 +89,7 @@ bool ql_grid_whole(const struct ql_grid_table *t, int8_t *whole, float *unit);
  * are encoded as infinity or NaN if it has them; otherwise they saturate. */
 void ql_grid_encode(const struct ql_grid_table *t, int variant, bool overflow, const float *x, const float *scale,
 	bool each, int64_t n, uint8_t *code);
-void ql_grid_decode(const struct ql_grid_table *t, int variant, const uint8_t *code, const float *scale, bool each,
-	int64_t n, float *out);
+void ql_grid_decode(const struct ql_grid_table *t, int variant, int bits, const uint8_t *code, const float *scale,
+	bool each, int64_t n, float *out);
 
 #endif
