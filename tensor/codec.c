@@ -339,7 +339,7 @@ void ql_decoder_close(struct ql_ctx *ctx, struct ql_decoder *d)
 
 void ql_decoder_read(const struct ql_decoder *d, int64_t row, int64_t column, int64_t n, float *out)
 {
-	int64_t at = row * d->row + column, wide = d->codec.g.row, r = at / wide, begin = at % wide;
+	int64_t at = row * d->row + column, wide = d->codec.g.row, end = at + n, next;
 	struct ql_codec part = {.g = d->codec.g,
 		.scheme = d->codec.scheme,
 		.kernels = d->codec.kernels,
@@ -354,7 +354,12 @@ void ql_decoder_read(const struct ql_decoder *d, int64_t row, int64_t column, in
 		.out = out,
 		.origin = at};
 
-	codec_span(&part, r, begin, begin + n);
+	for (; at < end; at = next) {
+		int64_t r = at / wide, begin = at % wide;
+
+		next = ql_min64(end, (r + 1) * wide);
+		codec_span(&part, r, begin, begin + next - at);
+	}
 }
 
 /* ---- encoding ---- */

@@ -48,7 +48,8 @@ enum ql_status ql_encode_stochastic(
 
 /* Decodes parts of the rows (along the last axis) of the quantized t, of rank 1 and more and in the host's memory, whose codec is no
  * function of the host; the bits are those of ql_decode. The decoder is in scratch memory, and uses t until it is closed; close it
- * after an error, too. Reading neither fails nor allocates: threads may read concurrently. */
+ * after an error, too. Reading neither fails nor allocates: threads may read concurrently. n elements from `column` on may end in a later
+ * row. Of signs, a read begins at a multiple of 8 elements. */
 struct ql_decoder;
 enum ql_status ql_decoder_open(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_decoder **out);
 void ql_decoder_read(const struct ql_decoder *d, int64_t row, int64_t column, int64_t n, float *out);

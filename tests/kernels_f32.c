@@ -131,6 +131,25 @@ static bool ended_f32(
 	return good;
 }
 
+/* The same with the rows of `a` in order of taps and channels. */
+static void check_apart_f32(const struct ql_gemm_f32 *k, struct ql_taps_f32 s, int rows, int columns, const float *a,
+	const float *wanted, int64_t ldc, int start)
+{
+	int64_t depth = s.channels * s.taps, pitch = depth + 3;
+	float *apart = take((size_t)(pitch * rows) * 4), *c = take((size_t)(ldc * rows) * 4);
+
+	for (int64_t i = 0; i < depth * rows; i++)
+		apart[i / depth * pitch + i % depth % s.taps * s.channels + i % depth / s.taps] = a[i];
+	for (int64_t i = 0; start != QL_TILE_NEW && i < ldc * rows; i++)
+		c[i] = 0.375f;
+	s.apart = s.channels;
+	k->taps(rows, columns, &s, apart, pitch, c, ldc, (enum ql_tile_start)start);
+	CHECK(memcmp(c, wanted, (size_t)(ldc * rows) * 4) == 0, "%s: turned weights, %d x %d, %lld channels, %lld taps",
+		k->name, rows, columns, (long long)s.channels, (long long)s.taps);
+	free(apart);
+	free(c);
+}
+
 /* The product of a source that is read in place by channels and taps: the bits of the tile with the same numbers; what
  * is not inside is not read (it would show as NaN). */
 static void check_taps_f32(
@@ -180,6 +199,7 @@ static void check_taps_f32(
 			wanted + i * ldc, ldc, (enum ql_tile_start)start);
 	CHECK(memcmp(c, wanted, bytes) == 0, "%s: taps of %d x %d, %lld channels, %lld taps, start %d", k->name, rows,
 		columns, (long long)channels, (long long)taps, start);
+	check_apart_f32(k, s, rows, columns, a, wanted, ldc, start);
 	for (int way = 0; way < 8; way++) {
 		struct ql_tile_end_f32 end = {way & 1 ? bias : NULL, way & 2 ? other : NULL, way & 4 ? 0 : -INFINITY};
 

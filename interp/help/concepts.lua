@@ -193,7 +193,7 @@ print(x['2, 1:2']:totable()[2])  --> 5.0
 print(x[-1][-1]:item())  --> 6.0]])
 
 concept('fallback', [[Every op works on quantized tensors. If there is an integer path (products, relu, max, add/mul/cat with out=), it computes
-on the codes. A float times a matrix of codes (path weight_only) decodes it in parts. Otherwise the op falls back: its operands are dequantized, and the float32 result is bit-identical
+on the codes. Products and convolutions of floats with codes (path weight_only) decode these in parts. Otherwise the op falls back: its operands are dequantized, and the float32 result is bit-identical
 to the op on q:dequantize(). None of this is hidden: quant.log counts fallbacks with their reasons, x:explain reports how a
 value was computed, and quant.fallback 'warn' or 'error' warns or raises an error.]],
 	[[q = tensor{1,-2}:quantize 'int8'

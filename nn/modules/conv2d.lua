@@ -36,10 +36,11 @@ print(m(tensor.ones(2, 3, 16, 16)):size())  --> 2 8 16 16]],
 		self.bias, self.sizes = false, {self.weight:size()}
 		if options.bias ~= false then module.parameter(self, 'bias', tensor.rand(outputs):mul_(2 * bound):sub_(bound)) end
 	end,
-	weights = {'weight'},
-	compute = function(self, x, weight, out)
+	weights = {'weight'}, in_parts = true, takes_flat = true,
+	-- shape: of a weight that is a matrix of codes
+	compute = function(self, x, weight, out, shape)
 		local o = {stride = self.geometry.stride, pad = self.geometry.pad, dilation = self.geometry.dilation,
-			groups = self.geometry.groups, act = self.act or nil, out = out}
+			groups = self.geometry.groups, k = shape and {shape[3], shape[4]}, act = self.act or nil, out = out}
 		if self.bias then return x:conv2d(weight, self.bias, o) end
 		return x:conv2d(weight, o)
 	end,

@@ -19,7 +19,7 @@ print(m(tensor.ones(4, 3)):size())  --> 4 2]],
 		self.act, self.bias = false, false
 		if options.bias ~= false then module.parameter(self, 'bias', tensor.rand(outputs):mul_(2 * bound):sub_(bound)) end
 	end,
-	weights = {'weight'}, reads_codes = true,
+	weights = {'weight'}, in_parts = true, reads_codes = true,
 	compute = function(self, x, weight, out)
 		local o = {act = self.act or nil, out = out}
 		if self.bias then return x:linear(weight, self.bias, o) end

@@ -49,16 +49,17 @@ local function compute(m, given, x, weight, out)
 	return y:to(half(weight) or rounds and 'float32' or y:dtype())
 end
 
--- Whether a product is to take the weight as codes: devices multiply few rows with codes of 8 and 4 bits as fast as they read them
+-- Whether a product is to take the weight as codes. The CPU decodes any codes in parts, if the class says that its product does
+-- (in_parts: tensor/gemm/coded.h, tensor/conv/decoder.h), also the matrix of codes of a kernel (takes_flat). Devices multiply few rows with codes of 8 and 4 bits as fast as they read them
 -- (gpu/kernels/gemv_f32.cu), while decoded weights take four to eight times the bytes. With 16-bit floats they take any number of rows
--- (gpu/kernels/gemm_f16_mma.cu). The CPU decodes any codes in parts (tensor/gemm/coded.h).
+-- (gpu/kernels/gemm_f16_mma.cu).
 local READ = {[4] = true, [8] = true}
 local function reads_codes(m, q, x)
-	local w, few = q.weight, x:nelem() <= 8 * m.weight:size(2)
+	local class, w, few = module.class_of(m), q.weight, x:nelem() <= 8 * m.weight:size(2)
 	if x:device() == 'cpu' then -- a traced graph says what it decodes; float64 is the reference
-		return module.class_of(m).reads_codes and not (q.shape or module.tracer or w.functions) and x:dtype() ~= 'float64'
+		return class.in_parts and not (q.shape and not class.takes_flat or module.tracer or w.functions) and x:dtype() ~= 'float64'
 	end
-	return module.class_of(m).reads_codes and (few or half(x)) and READ[quant.dtype(w.dtype).bits] and w.affine and
+	return class.reads_codes and (few or half(x)) and READ[quant.dtype(w.dtype).bits] and w.affine and
 		not (w.format or w.outer or q.shape or module.tracer) and math.type(w.bits) -- a traced graph is for any number of rows
 end
 
@@ -67,7 +68,8 @@ end
 function modes.weight_only(m, q, x)
 	local class = module.class_of(m)
 	if class.no_input then return compute(m, x, x, m.weight, q.output) end
-	local weight = reads_codes(m, q, x) and m.weight or m.weight:dequantize()
+	if reads_codes(m, q, x) then return class.compute(m, module.real(x), m.weight, nil, q.shape) end
+	local weight = m.weight:dequantize()
 	return class.compute(m, module.real(x), q.shape and weight:view(table.unpack(q.shape)) or weight)
 end
 

@@ -43,8 +43,8 @@ static bool match(struct ql_call *call, const char **reason)
 
 	if (!fits(x, reason) || !fits(w, reason))
 		return false;
-	*reason = "scale varies along the summed axes";
-	return x->q->axis < 0 && w->q->axis <= 0;
+	*reason = w->rank == 4 ? "scale varies along the summed axes" : "operand 2 is a matrix";
+	return x->q->axis < 0 && w->q->axis <= 0 && w->rank == 4;
 }
 
 struct job {

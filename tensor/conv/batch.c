@@ -112,7 +112,7 @@ static void put_row(const struct task *t, int64_t row)
 {
 	const struct job *j = t->j;
 	const struct ql_conv_sums *s = j->s;
-	int64_t pixels = s->u.gh * s->u.gw, all = s->groups * s->rows, at = t->group * s->rows + t->first + row;
+	int64_t pixels = s->u.gh * s->u.gw, all = ql_conv_outputs(s), at = t->group * s->rows + t->first + row;
 	float *to = s->target + (t->image * all + at) * pixels;
 
 	ql_gemm_panel_f32(s->u.variant, t->sums + row * j->kernel->nr, 1, t->rows * j->kernel->nr, t->images,

@@ -23,7 +23,8 @@
 #define FEW_ROWS 2
 #define WIDE 32 /* numbers summed at once without tiles */
 #define TASKS_PER_THREAD 4
-#define TASK_NS 50000.0 /* of a chunk, at least */
+#define TASK_NS 50000.0      /* of a chunk, at least */
+#define TOGETHER (128 << 10) /* numbers of a weight up to which all codes are decoded first */
 
 struct job {
 	struct ql_ctx *ctx;
@@ -64,8 +65,7 @@ static float *target_row(const struct job *j, int64_t image, int64_t row, int64_
 {
 	const struct ql_conv_sums *s = j->s;
 
-	return s->target + ((image * s->groups * s->rows + row) * s->th + s->at[0] + y * s->every[0]) * s->tw +
-	       s->at[1];
+	return s->target + ((image * ql_conv_outputs(s) + row) * s->th + s->at[0] + y * s->every[0]) * s->tw + s->at[1];
 }
 
 typedef float lanes __attribute__((vector_size(64)));
@@ -352,6 +352,12 @@ bool ql_conv_takes_other(const struct ql_ctx *ctx, const struct ql_conv_sums *s)
 	return s->rows > FEW_ROWS && s->channels > 0 && s->u.taps > 0 && !by_batch(ctx, s) && ql_conv_is_taps(s);
 }
 
+/* Whether tasks decode the rows that they multiply: where chunks would be many, and threads wait for each other behind each. */
+static bool in_tasks(const struct ql_ctx *ctx, const struct ql_conv_sums *s)
+{
+	return s->groups * s->rows * s->channels * s->u.taps > TOGETHER && ql_conv_takes_other(ctx, s);
+}
+
 enum ql_status ql_conv_sums(struct ql_ctx *ctx, const struct ql_conv_sums *s)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
@@ -364,6 +370,8 @@ enum ql_status ql_conv_sums(struct ql_ctx *ctx, const struct ql_conv_sums *s)
 		return QL_OK;
 	if (s->channels == 0 || s->u.taps == 0)
 		return fill(ctx, s);
+	if (s->codes && !in_tasks(ctx, s))
+		return ql_conv_chunks(ctx, s);
 	if (by_batch(ctx, s)) {
 		status = ql_conv_batch(ctx, s);
 		ql_scratch_release(ctx, mark);

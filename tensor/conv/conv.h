@@ -6,6 +6,7 @@
 #ifndef QUOLL_TENSOR_CONV_CONV_H
 #define QUOLL_TENSOR_CONV_CONV_H
 
+#include "tensor/conv/decoder.h"
 #include "tensor/gemm/matmul.h"
 #include "tensor/conv/unfold.h"
 #include "tensor/conv/window.h"
@@ -17,7 +18,9 @@ struct ql_conv_sums {
 	struct ql_unfold u; /* planes: groups * channels */
 	int64_t groups, channels, rows;
 	const float *a;
-	float *target; /* (images, groups * rows, th, tw) */
+	const struct ql_conv_decoder *codes; /* not NULL: in the place of a */
+	float *target;                       /* (images, outputs, th, tw) */
+	int64_t outputs;                     /* rows of the target; 0: groups * rows */
 	int64_t th, tw;
 	int64_t at[2], every[2]; /* pixel (i, j) goes to (at[0] + i * every[0], at[1] + j * every[1]) */
 	struct ql_epilogue e;    /* bias per row of the target */
@@ -25,6 +28,11 @@ struct ql_conv_sums {
 	 * activation, which is none or relu. */
 	const float *other;
 };
+
+static inline int64_t ql_conv_outputs(const struct ql_conv_sums *s)
+{
+	return s->outputs ? s->outputs : s->groups * s->rows;
+}
 
 /* QL_ERR_OVERFLOW: the taps are so far apart that a block's patch would be too large. */
 enum ql_status ql_conv_sums(struct ql_ctx *ctx, const struct ql_conv_sums *s);
@@ -36,6 +44,8 @@ void ql_conv_finish(const struct ql_conv_sums *s, int64_t row, float *y, int64_t
 /* True if the source can be read in place; ql_conv_sums then calls ql_conv_taps. */
 bool ql_conv_is_taps(const struct ql_conv_sums *s);
 enum ql_status ql_conv_taps(struct ql_ctx *ctx, const struct ql_conv_sums *s);
+/* With codes: decodes as many rows at a time as fit in the cache and computes their sums by ql_conv_sums. */
+enum ql_status ql_conv_chunks(struct ql_ctx *ctx, const struct ql_conv_sums *s);
 /* True if ql_conv_sums takes that way. */
 bool ql_conv_takes_other(const struct ql_ctx *ctx, const struct ql_conv_sums *s);
 /* Channels whose products are summed before they are added to a result: QL_CONV_DEPTH products or fewer. */

@@ -15,9 +15,9 @@
  * Rapids: 120 GFLOP/s with masks, 157 without). So where rows of the result are whole vectors and many rows of weights repay
  * the copy, some images at a time are copied with their padding, and a tile reads each vector in one piece.
  *
- * A task is a block of pixels, or of small images, times a block of rows. Sums are divided over the channels as in
- * conv.c. Bias, a second operand and relu are applied to the last of them while these are in registers; other
- * activations when the task is done. The tiles of the first rows fetch the pixels that come next: their planes are so far
+ * A task is a block of pixels, or of small images, times a block of rows; of codes, more such blocks times as many rows as it has
+ * decoded. Sums are divided over the channels as in conv.c. Bias, a second operand and relu are applied to the last of them while these
+ * are in registers; other activations when the task is done. The tiles of the first rows fetch the pixels that come next: their planes are so far
  * apart that hardware doesn't (200 images of 16 x 32 x 32, AVX-512: 5.5 ms without, 4.6 with).
  */
 #include <math.h>
@@ -34,12 +34,13 @@
 #define TAPS 64    /* at most */
 #define SMALL 9    /* pixels of an image, at least: with fewer, tiles are mostly empty */
 #define TASKS_PER_THREAD 2
-#define CHUNK_NS 2000.0   /* at least; claiming one takes 0.05 us, and a thread that finds none waits for the last */
-#define SPLIT (512 << 10) /* bytes */
-#define LARGEST (1 << 20) /* numbers of an image that is copied */
-#define PADDED_ROWS 32    /* of weights that repay a copy with padding */
-#define LINES 8           /* vectors of a tile's row at most */
-#define APART 16          /* numbers between planes, so that they do not meet in a few sets of the caches */
+#define CHUNK_NS 2000.0     /* at least; claiming one takes 0.05 us, and a thread that finds none waits for the last */
+#define SPLIT (512 << 10)   /* bytes */
+#define LARGEST (1 << 20)   /* numbers of an image that is copied */
+#define PADDED_ROWS 32      /* of weights that repay a copy with padding */
+#define LINES 8             /* vectors of a tile's row at most */
+#define DECODED (128 << 10) /* numbers of decoded rows in a task: half a megabyte */
+#define APART 16 /* numbers between planes, or decoded rows, so that they do not meet in a few sets of the caches */
 
 /* What a tap reads: pixel (i, j) at (i + y, j + x) of a phase of h x w numbers. */
 struct reach {
@@ -64,10 +65,14 @@ struct job {
 	int64_t piece;                                  /* channels at a time */
 	int64_t images, pixels, rows;                   /* of a block */
 	int64_t image_blocks, pixel_blocks, row_blocks; /* their numbers */
+	int64_t weights;                                /* from row to row */
+	int64_t shares;                                 /* tasks that have the same rows */
+	struct ql_slots slots;                          /* with codes: the decoded rows of a task */
 };
 
 struct task {
 	const struct job *j;
+	const float *a; /* the weights of its rows */
 	int64_t group, row, rows, image, images, pixel, pixels;
 	uint64_t inside[PIXELS / 16][TAPS]; /* of each panel */
 };
@@ -112,7 +117,7 @@ static float *target_of(const struct task *t, int64_t image, int64_t row)
 	const struct ql_conv_sums *s = t->j->s;
 
 	return s->target +
-	       ((t->j->first + t->image + image) * s->groups * s->rows + t->group * s->rows + t->row + row) * s->th *
+	       ((t->j->first + t->image + image) * ql_conv_outputs(s) + t->group * s->rows + t->row + row) * s->th *
 		       s->tw +
 	       t->pixel;
 }
@@ -141,7 +146,7 @@ static void panel(const struct task *t, int64_t image, int64_t at, int64_t chann
 {
 	const struct job *j = t->j;
 	const struct ql_conv_sums *s = j->s;
-	int64_t pitch = s->th * s->tw, k = s->channels * s->u.taps;
+	int64_t pitch = s->th * s->tw, k = j->weights;
 	int columns = (int)ql_min64(j->kernel->nr, t->pixels - at);
 	int mr = columns <= j->kernel->narrow_columns ? j->kernel->narrow : j->kernel->mr;
 	int64_t from = place(j, t->pixel + at), line[LINES];
@@ -154,8 +159,9 @@ static void panel(const struct task *t, int64_t image, int64_t at, int64_t chann
 		.at = j->at,
 		.inside = t->inside[at / j->kernel->nr],
 		.line = j->pitch ? line : NULL,
-		.ahead = j->pitch ? 0 : distance(t, at)};
-	const float *a = s->a + (t->group * s->rows + t->row) * k + channel * s->u.taps;
+		.ahead = j->pitch ? 0 : distance(t, at),
+		.apart = s->codes && s->codes->turned ? s->channels : 0};
+	const float *a = t->a + channel * (taps.apart ? 1 : s->u.taps);
 	float *c = target_of(t, image, 0) + at;
 	struct ql_tile_end_f32 end = {.least = j->least};
 
@@ -197,33 +203,55 @@ static void run_task(struct task *t)
 		finish(t);
 }
 
-/* item: a task; those of one block of pixels are neighbours */
+/* A block of pixels, number `block` of those of a group. */
+static void run_block(struct task *t, int64_t block)
+{
+	const struct job *j = t->j;
+
+	t->pixel = block % j->pixel_blocks * j->pixels;
+	t->pixels = ql_min64(j->pixels, j->s->th * j->s->tw - t->pixel);
+	t->image = block / j->pixel_blocks * j->images;
+	t->images = ql_min64(j->images, j->count - t->image);
+	run_task(t);
+}
+
+/* item: rows of a group times a share of its blocks; those of one share are neighbours */
 static void body(void *arg, int64_t begin, int64_t end)
 {
 	const struct job *j = arg;
 	const struct ql_conv_sums *s = j->s;
+	int64_t blocks = j->image_blocks * j->pixel_blocks;
+	int slot = 0;
+	float *memory = s->codes ? ql_slots_enter(&j->slots, &slot) : NULL;
+	struct task t;
 
+	t.j = j;
 	for (int64_t i = begin; i < end && !ql_stopped(j->ctx); i++) {
-		int64_t row = i % j->row_blocks * j->rows, rest = i / j->row_blocks;
-		int64_t pixel = rest % j->pixel_blocks * j->pixels, block = rest / j->pixel_blocks;
-		int64_t image = block % j->image_blocks * j->images;
-		struct task t;
+		int64_t rest = i / j->row_blocks, share = rest % j->shares;
 
-		t.j = j;
-		t.group = block / j->image_blocks;
-		t.row = row;
-		t.rows = ql_min64(j->rows, s->rows - row);
-		t.image = image;
-		t.images = ql_min64(j->images, j->count - image);
-		t.pixel = pixel;
-		t.pixels = ql_min64(j->pixels, s->th * s->tw - pixel);
-		run_task(&t);
+		t.group = rest / j->shares;
+		t.row = i % j->row_blocks * j->rows;
+		t.rows = ql_min64(j->rows, s->rows - t.row);
+		t.a = memory ? memory : s->a + (t.group * s->rows + t.row) * j->weights;
+		if (memory)
+			ql_conv_decoder_read(s->codes, t.group * s->rows + t.row, t.rows, j->weights, memory);
+		for (int64_t block = share * blocks / j->shares; block < (share + 1) * blocks / j->shares; block++)
+			run_block(&t, block);
 	}
+	if (memory)
+		ql_slots_leave(&j->slots, slot);
 }
 
 static int64_t tasks_of(const struct job *j)
 {
-	return j->s->groups * j->image_blocks * j->pixel_blocks * j->row_blocks;
+	return j->s->groups * j->shares * j->row_blocks;
+}
+
+/* Into even blocks of at most so many. */
+static void divide_rows(struct job *j, int64_t most)
+{
+	j->row_blocks = ql_ceil_div(j->s->rows, most);
+	j->rows = ql_ceil_div(j->s->rows, j->row_blocks);
 }
 
 /* Divides rows evenly, and only when there are too few blocks for the threads: below three tiles, which load more than
@@ -239,12 +267,14 @@ static void cut(struct job *j)
 	j->pixel_blocks = ql_ceil_div(image, j->pixels);
 	j->images = ql_max64(1, ql_min64(PIXELS / image, ql_ceil_div(j->count, wanted)));
 	j->image_blocks = ql_ceil_div(j->count, j->images);
-	j->rows = s->rows;
-	j->row_blocks = 1;
-	while (j->rows > (tasks_of(j) < j->ctx->threads ? 1 : 3) * mr && tasks_of(j) < wanted) {
-		j->rows = ql_ceil_div(s->rows, 2 * j->row_blocks);
-		j->row_blocks = ql_ceil_div(s->rows, j->rows);
-	}
+	j->shares = j->image_blocks * j->pixel_blocks;
+	divide_rows(j, s->codes ? ql_max64(1, DECODED / j->weights / j->kernel->narrow) * j->kernel->narrow : s->rows);
+	if (s->codes && s->groups * j->shares < j->ctx->threads) /* as many for each thread */
+		divide_rows(j, ql_ceil_div(s->rows, ql_ceil_div(j->row_blocks, j->ctx->threads) * j->ctx->threads));
+	while (j->rows > (tasks_of(j) < j->ctx->threads ? 1 : 3) * mr && tasks_of(j) < wanted)
+		divide_rows(j, ql_ceil_div(s->rows, 2 * j->row_blocks));
+	if (s->codes) /* each share decodes them */
+		j->shares = ql_min64(j->shares, ql_ceil_div(wanted, s->groups * j->row_blocks));
 }
 
 /* ---- phases ---- */
@@ -370,11 +400,11 @@ static enum ql_status split(struct ql_ctx *ctx, struct job *j)
 static enum ql_status take_split(struct ql_ctx *ctx, struct job *j, int64_t numbers)
 {
 	const struct ql_unfold *u = &j->s->u;
+	int64_t room = ql_mul64(SPLIT / (j->s->codes ? 1 : 4), ctx->threads); /* each round decodes */
 	uint64_t bytes;
 
 	j->plane = numbers + APART;
-	j->count = ql_min64(
-		u->images, ql_max64(1, SPLIT * (int64_t)ctx->threads / 4 / ql_max64(1, ql_mul64(j->plane, u->planes))));
+	j->count = ql_min64(u->images, ql_max64(1, room / ql_max64(1, ql_mul64(j->plane, u->planes))));
 	if (!ql_size_mul((uint64_t)ql_mul64(j->count, u->planes), (uint64_t)ql_mul64(j->plane, sizeof(float)), &bytes))
 		return ql_fail(ctx, QL_ERR_OVERFLOW, "conv2d: the bytes of scratch do not fit in 64 bits");
 	j->split = ql_scratch_take(ctx, bytes);
@@ -411,14 +441,21 @@ static int64_t find_padding(struct job *j)
 static enum ql_status run_round(struct ql_ctx *ctx, struct job *j)
 {
 	const struct ql_conv_sums *s = j->s;
+	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	double work = (double)j->count * (double)(s->th * s->tw) * (double)s->groups * (double)s->rows *
 		      (double)s->channels * (double)s->u.taps / j->kernel->rate;
 	double ns;
+	enum ql_status status = QL_OK;
 
 	cut(j);
 	ns = work / (double)tasks_of(j) + 1;
-	return ql_parallel_for(ctx, tasks_of(j), ns < CHUNK_NS ? (int64_t)(CHUNK_NS / ns) : 1,
-		work < 1e18 ? (int64_t)work : INT64_MAX, body, j);
+	if (s->codes)
+		status = ql_slots_take(ctx, ql_size_array(ql_mul64(j->rows, j->weights), sizeof(float)), &j->slots);
+	if (!status)
+		status = ql_parallel_for(ctx, tasks_of(j), ns < CHUNK_NS ? (int64_t)(CHUNK_NS / ns) : 1,
+			work < 1e18 ? (int64_t)work : INT64_MAX, body, j);
+	ql_scratch_release(ctx, mark);
+	return status;
 }
 
 enum ql_status ql_conv_taps(struct ql_ctx *ctx, const struct ql_conv_sums *s)
@@ -431,7 +468,8 @@ enum ql_status ql_conv_taps(struct ql_ctx *ctx, const struct ql_conv_sums *s)
 		.count = s->u.images,
 		.least = s->e.act ? 0 : -INFINITY,
 		.at_end = (!s->e.act || s->e.relu) && (s->e.act || s->e.bias || s->other),
-		.plane = s->u.h * s->u.w};
+		.plane = s->u.h * s->u.w,
+		.weights = s->channels * s->u.taps + (s->codes ? APART : 0)};
 	bool one = s->u.step[0] == 1 && s->u.step[1] == 1;
 	int64_t numbers = one ? find_padding(&j) : ql_mul64(ql_mul64(s->u.step[0], s->u.step[1]), s->u.gh * s->u.gw);
 	enum ql_status status = numbers ? take_split(ctx, &j, numbers) : QL_OK;

@@ -4,6 +4,8 @@
  */
 #include "tensor/conv/window.h"
 
+#include <string.h>
+
 /* Reads one or two numbers of attribute `name`, each >= lo. */
 static enum ql_status read_pair(
 	struct ql_ctx *ctx, const struct ql_call *call, const char *name, int64_t lo, int64_t *pair)
@@ -128,13 +130,34 @@ void ql_window_reach(const struct ql_window *w, int d, int64_t shift, int64_t *f
 	*to = ql_max64(*from, ql_min64(hi, w->out[d]));
 }
 
+/* The shape of a kernel of the size k=, which is held as a matrix with a row for each output. */
+static bool read_matrix(const struct ql_call *call, int rank, const int64_t *w, int64_t *shape)
+{
+	const struct ql_value *k = ql_call_attr(call, "k");
+	int64_t h = k->ints.at[0], width = k->ints.at[k->ints.n - 1];
+
+	if (rank != 2 || k->ints.n > 2 || h < 1 || width < 1 || h > QL_WINDOW_MOST || width > QL_WINDOW_MOST ||
+		w[1] % (h * width))
+		return false;
+	memcpy(shape, (int64_t[]){w[0], w[1] / (h * width), h, width}, 4 * sizeof(*shape));
+	return true;
+}
+
 enum ql_status ql_conv_read(struct ql_ctx *ctx, const struct ql_call *call, int x_rank, const int64_t *x, int w_rank,
 	const int64_t *w, struct ql_conv *out)
 {
 	const char *op = call->op->doc.name;
 	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
-	int64_t groups = ql_call_int(call, "groups", 1);
+	int64_t groups = ql_call_int(call, "groups", 1), kernel[4];
 
+	if (ql_call_attr(call, "k")) {
+		if (!read_matrix(call, w_rank, w, kernel))
+			return ql_fail(ctx, QL_ERR_SHAPE,
+				"%s: k: wanted the size of the kernel, {h, w}, of w (out, c / groups * h * w), got w %s",
+				op, ql_shape_text(w_rank, w, b));
+		w = kernel;
+		w_rank = 4;
+	}
 	if (x_rank != 4 || w_rank != 4)
 		return ql_fail(ctx, QL_ERR_SHAPE,
 			"%s: wanted x (n, c, h, w) and w (out, c / groups, kh, kw), got %s and %s", op,

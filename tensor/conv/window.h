@@ -40,7 +40,8 @@ struct ql_conv {
 	int64_t n, c, o, groups;
 };
 
-/* Reads stride=, pad=, dilation= and groups= of the call for these shapes; both must have four axes. */
+/* Reads stride=, pad=, dilation= and groups= of the call for these shapes; both must have four axes, but for w with k=, the size of the
+ * kernel: (o, c / groups * kh * kw). */
 enum ql_status ql_conv_read(struct ql_ctx *ctx, const struct ql_call *call, int x_rank, const int64_t *x, int w_rank,
 	const int64_t *w, struct ql_conv *out);
 

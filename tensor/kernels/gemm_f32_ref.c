@@ -47,17 +47,26 @@ static void finish(const struct ql_tile_end_f32 *e, int rows, int columns, float
 		}
 }
 
+/* Numbers l..l+depth-1 of a row of A in the order of channels and taps. */
+static void in_order(const struct ql_taps_f32 *s, const float *a, int64_t l, int64_t depth, float *out)
+{
+	for (int64_t i = 0; i < depth; i++)
+		out[i] = s->apart ? a[(l + i) / s->taps + (l + i) % s->taps * s->apart] : a[l + i];
+}
+
 static void taps(int rows, int columns, const struct ql_taps_f32 *s, const float *a, int64_t lda, float *c, int64_t ldc,
 	enum ql_tile_start start)
 {
 	for (int64_t l = 0, k = s->channels * s->taps; l < k; l += STEP, start = QL_TILE_ON) {
 		int64_t depth = k - l < STEP ? k - l : STEP;
-		float b[STEP * NR];
+		float b[STEP * NR], some[MR * STEP];
 
+		for (int i = 0; i < rows; i++)
+			in_order(s, a + i * lda, l, depth, some + i * STEP);
 		for (int64_t i = 0; i < depth; i++)
 			for (int j = 0; j < columns; j++)
 				b[i * NR + j] = number(s, (l + i) / s->taps, (l + i) % s->taps, j);
-		tile(rows, columns, depth, a + l, lda, b, NR, c, ldc, start);
+		tile(rows, columns, depth, some, STEP, b, NR, c, ldc, start);
 	}
 	if (s->end)
 		finish(s->end, rows, columns, c, ldc);

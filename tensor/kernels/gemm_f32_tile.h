@@ -94,7 +94,7 @@ QL_INLINE void taps_block(const int rows, const int vectors, const bool whole, i
 	MASK some = MASK_OF(columns - (vectors - 1) * LANES);
 	const bool go_on = ORDERED ? start != QL_TILE_NEW : start == QL_TILE_ON, add = !ORDERED && start == QL_TILE_ADD;
 	const float *from = s->from;
-	const int64_t ahead = s->ahead;
+	const int64_t ahead = s->ahead, tap = s->apart ? s->apart : 1, channel = s->apart ? 1 : s->taps;
 	VECTOR sum[NARROW][NV];
 
 #pragma GCC unroll 12
@@ -102,10 +102,10 @@ QL_INLINE void taps_block(const int rows, const int vectors, const bool whole, i
 #pragma GCC unroll 4
 		for (int j = 0; j < vectors; j++)
 			sum[i][j] = go_on ? load(c + i * ldc + LANES * j, j == vectors - 1, some) : ZERO();
-	for (int64_t l = 0, k = s->channels * s->taps; l < k; from += s->plane) {
+	for (int64_t n = 0; n < s->channels; n++, from += s->plane) {
 		for (int j = 0; ahead && j < vectors; j++)
 			__builtin_prefetch(from + ahead + LANES * j);
-		for (int64_t t = 0; t < s->taps; t++, l++) {
+		for (int64_t t = 0, l = n * channel; t < s->taps; t++, l += tap) {
 			const uint8_t *inside = whole ? NULL : (const uint8_t *)&s->inside[t];
 			VECTOR v[NV];
 

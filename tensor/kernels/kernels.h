@@ -35,6 +35,7 @@ struct ql_taps_f32 {
 	const int64_t *line;               /* NULL: by `inside` */
 	const struct ql_tile_end_f32 *end; /* NULL: sums stay as they are */
 	int64_t ahead;                     /* numbers so far ahead are fetched, for tiles to come; 0: none */
+	int64_t apart; /* 0: A has the taps of a channel one after another; else its channels, and taps so far apart */
 };
 
 /* One micro-tile product in float32: c[i][j] = sum over k of a[i * lda + l] * b[l * ldb + j], in order of l, and what

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "tensor/codec.h"
 #include "tensor/conv/conv.h"
 #include "tensor/deferred.h"
 #include "tensor/kernels/kernels.h"
@@ -18,6 +19,8 @@ static const struct ql_attr attrs[] = {
 	QL_WINDOW_PAD,
 	{"dilation", QL_ATTR_INTS, 0, NULL, "distance of the kernel's taps: a number or {h, w} (default 1)"},
 	{"groups", QL_ATTR_INT, 0, NULL, "channels and outputs fall into so many groups that do not mix (default 1)"},
+	{"k", QL_ATTR_INTS, 0, NULL,
+		"size of the kernel, a number or {h, w}, of a quantized w whose rows are the outputs: (out, c / groups * kh * kw)"},
 	{"act", QL_ATTR_STRING, 0, "relu relu6 gelu silu tanh sigmoid hardswish",
 		"activation after the bias (default: none)"},
 	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result (default: float32)"},
@@ -28,16 +31,26 @@ static const struct ql_attr attrs[] = {
 
 /* Contiguous operands of an eval in float32 or float64, and a result of that dtype. */
 struct sides {
-	struct ql_tensor *in[2], *out;
-	bool wide; /* float64 */
+	struct ql_tensor *in[2], *out; /* in[1] may be quantized, if that is asked for */
+	bool wide;                     /* float64 */
 };
 
 static enum ql_status as_dense(struct ql_ctx *ctx, struct ql_tensor *t, unsigned dtype, struct ql_tensor **out)
 {
+	struct ql_tensor *decoded = NULL;
+	enum ql_status status;
+
+	if (t->q) {
+		status = ql_decode(ctx, t, dtype == QL_float32 ? out : &decoded);
+		if (!status && decoded)
+			status = ql_tensor_cast(ctx, decoded, dtype, out);
+		ql_tensor_release(ctx, decoded);
+		return status;
+	}
 	return t->dtype == dtype ? ql_tensor_contiguous(ctx, t, out) : ql_tensor_cast(ctx, t, dtype, out);
 }
 
-static enum ql_status sides_open(struct ql_ctx *ctx, struct ql_call *call, bool wide, struct sides *s)
+static enum ql_status sides_open(struct ql_ctx *ctx, struct ql_call *call, bool wide, bool codes, struct sides *s)
 {
 	struct ql_tensor *out = call->out[0];
 	unsigned dtype = wide ? QL_float64 : QL_float32;
@@ -45,7 +58,10 @@ static enum ql_status sides_open(struct ql_ctx *ctx, struct ql_call *call, bool 
 
 	*s = (struct sides){.wide = wide};
 	for (int i = 0; i < 2 && !status; i++)
-		status = as_dense(ctx, call->in[i], dtype, &s->in[i]);
+		if (i == 1 && codes && call->in[i]->q)
+			s->in[i] = ql_tensor_keep(call->in[i]);
+		else
+			status = as_dense(ctx, call->in[i], dtype, &s->in[i]);
 	if (!status && out->dtype != dtype)
 		status = ql_tensor_new(ctx, dtype, out->rank, out->shape, &s->out);
 	else if (!status)
@@ -71,7 +87,7 @@ static enum ql_status compute(struct ql_ctx *ctx, struct ql_call *call, const st
 {
 	struct sides s;
 	bool wide = call->out[0]->dtype == QL_float64;
-	enum ql_status status = sides_open(ctx, call, wide, &s);
+	enum ql_status status = sides_open(ctx, call, wide, false, &s);
 
 	call->path = wide ? "float64" : "float32";
 	call->kernel = wide ? "ref" : ql_conv_kernel(ctx, rows);
@@ -79,7 +95,7 @@ static enum ql_status compute(struct ql_ctx *ctx, struct ql_call *call, const st
 		status = narrow(ctx, c, ql_tensor_data(s.in[0]), ql_tensor_data(s.in[1]), ql_tensor_data(s.out));
 		if (status == QL_ERR_OVERFLOW) {
 			sides_close(ctx, call, &s, status);
-			status = sides_open(ctx, call, true, &s);
+			status = sides_open(ctx, call, true, false, &s);
 			wide = true;
 			call->kernel = "ref";
 		}
@@ -100,6 +116,9 @@ static enum ql_status check_operands(struct ql_ctx *ctx, const struct ql_call *c
 			return ql_fail(ctx, QL_ERR_DTYPE,
 				"conv2d: operand %d: wanted floats or a quantized tensor, got %s", i + 1,
 				ql_tensor_text(call->in[i], text));
+	if (ql_call_attr(call, "k") && !call->in[1]->q)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "conv2d: k: wanted a quantized w, got %s",
+			ql_tensor_text(call->in[1], text));
 	if (call->n_in > 2 && (call->in[2]->rank != 1 || call->in[2]->shape[0] != c->o))
 		return ql_fail(ctx, QL_ERR_SHAPE, "conv2d: bias: wanted shape (%lld), got %s", (long long)c->o,
 			ql_shape_text(call->in[2]->rank, call->in[2]->shape, text));
@@ -215,36 +234,53 @@ static enum ql_status finish_apart(struct ql_ctx *ctx, struct ql_call *call)
 }
 
 /* float32: bias and activation, and a sum that follows, while the block is in the cache */
+static enum ql_status fused_sums(struct ql_ctx *ctx, struct ql_call *call, const struct ql_conv *c,
+	const struct sides *s, const struct ql_epilogue *e)
+{
+	struct ql_conv_decoder codes = {.decoder = NULL};
+	bool coded = s->in[1]->q != NULL;
+	struct ql_conv_sums all = sums_of(c, coded ? NULL : ql_tensor_data(s->in[1]), e, NULL, ql_tensor_data(s->out));
+	enum ql_status status = ql_conv_unfold(ctx, c, ql_tensor_data(s->in[0]), &all.u);
+
+	if (!status && coded) {
+		status = ql_conv_decoder_open(ctx, s->in[1], all.channels, all.u.taps, &codes);
+		all.codes = &codes;
+	}
+	if (!status)
+		status = join_sum(ctx, call, s->out, &all);
+	if (!status)
+		status = ql_conv_sums(ctx, &all);
+	if (!status && all.other)
+		joined(call->join, call);
+	ql_conv_decoder_close(ctx, &codes);
+	return status;
+}
+
 static enum ql_status eval_fused(struct ql_ctx *ctx, struct ql_call *call, const struct ql_conv *c)
 {
+	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	struct ql_tensor *bias = NULL;
 	struct sides s;
 	struct ql_epilogue e;
-	struct ql_conv_sums all = {.other = NULL};
-	enum ql_status status = sides_open(ctx, call, false, &s);
+	enum ql_status status = sides_open(ctx, call, false, true, &s);
 
 	call->path = "float32";
 	call->kernel = ql_conv_kernel(ctx, c->o / c->groups);
 	if (!status)
 		status = ql_epilogue_of(ctx, call, c->o, &e, &bias);
-	if (!status) {
-		all = sums_of(c, ql_tensor_data(s.in[1]), &e, NULL, ql_tensor_data(s.out));
-		status = ql_conv_unfold(ctx, c, ql_tensor_data(s.in[0]), &all.u);
-	}
 	if (!status)
-		status = join_sum(ctx, call, s.out, &all);
-	if (!status)
-		status = ql_conv_sums(ctx, &all);
-	if (!status && all.other)
-		joined(call->join, call);
+		status = fused_sums(ctx, call, c, &s, &e);
 	ql_tensor_release(ctx, bias);
-	return sides_close(ctx, call, &s, status);
+	status = sides_close(ctx, call, &s, status);
+	ql_scratch_release(ctx, mark);
+	return status;
 }
 
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_conv c;
-	enum ql_status status = ql_conv_read(ctx, call, 4, call->in[0]->shape, 4, call->in[1]->shape, &c);
+	enum ql_status status =
+		ql_conv_read(ctx, call, 4, call->in[0]->shape, call->in[1]->rank, call->in[1]->shape, &c);
 
 	if (!status && call->out[0]->dtype != QL_float64) {
 		status = eval_fused(ctx, call, &c);
@@ -402,6 +438,7 @@ static const struct ql_attr gradient_attrs[] = {
 	QL_WINDOW_PAD,
 	{"dilation", QL_ATTR_INTS, 0, NULL, "as in conv2d"},
 	{"groups", QL_ATTR_INT, 0, NULL, "as in conv2d"},
+	{"k", QL_ATTR_INTS, 0, NULL, "as in conv2d"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -417,7 +454,8 @@ static enum ql_status gradient_infer(struct ql_ctx *ctx, struct ql_call *call)
 static enum ql_status input_eval(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_conv c;
-	enum ql_status status = ql_conv_read(ctx, call, 4, call->out[0]->shape, 4, call->in[1]->shape, &c);
+	enum ql_status status =
+		ql_conv_read(ctx, call, 4, call->out[0]->shape, call->in[1]->rank, call->in[1]->shape, &c);
 
 	return status ? status : compute(ctx, call, &c, c.c / c.groups, input_gradient, ql_conv_wide_dx);
 }
@@ -442,7 +480,7 @@ GRADIENT_OP(conv2d_input, input_eval)
 GRADIENT_OP(conv2d_weight, weight_eval)
 
 /* Appends the geometry of the recorded call at named[n]. MAX_NAMED includes entries before it and the terminator. */
-#define MAX_NAMED 6
+#define MAX_NAMED 7
 static void geometry(const struct ql_back *b, struct ql_named *named, int n)
 {
 	for (int i = 1; gradient_attrs[i].type != QL_ATTR_END; i++) {
@@ -507,6 +545,12 @@ static uint32_t saves(const struct ql_call *call)
 	return ql_saves_other(call) | (act ? QL_SAVE_RESULT : 0);
 }
 
+/* The codes of w, in parts. */
+static uint32_t decodes(const struct ql_call *call)
+{
+	return call->result[0].dtype != QL_float64 && ql_conv_decoder_takes(call->in[1]) ? QL_SAVE(1) : 0;
+}
+
 const struct ql_op ql_op_conv2d = {
 	.doc = {.name = "conv2d",
 		.usage = "x:conv2d(w, bias, {stride=, pad=, dilation=, groups=, act=, out=})",
@@ -515,7 +559,7 @@ const struct ql_op ql_op_conv2d = {
 			"bias (out) when given, then the activation: a result (n, out, h', w') with h' = floor((h + pads - dilation "
 			"(kh - 1) - 1) / stride) + 1. Outside of x there is 0. float16 and bfloat16 are summed in float32, float64 by "
 			"plain loops (for checks). Quantized x and w of 8 or 16 bits are multiplied in integers where the scales of w change along "
-			"its outputs only; out= makes codes of the result. x:explain() says which way it went, and why.",
+			"its outputs only; else codes of w are decoded in parts that stay in the caches. out= makes codes of the result. x:explain() says which way it went, and why.",
 		.example = "x, w = tensor.ones(1, 1, 3, 3), tensor.ones(1, 1, 3, 3)\n"
 			   "print(x:conv2d(w, {pad=1}):view(3, 3):totable()[2][3])  --> 6.0\n"
 			   "print(x:conv2d(w, tensor{1}):item())  --> 10.0",
@@ -527,4 +571,5 @@ const struct ql_op ql_op_conv2d = {
 	.eval = eval,
 	.backward = backward,
 	.saves_for = saves,
+	.decodes = decodes,
 };
