@@ -22,7 +22,7 @@ tensor.seed(1)
 found, why = data.find 'mnist/train-images-idx3-ubyte.gz'
 if found and data.find 'mnist/t10k-images-idx3-ubyte.gz' then
 	print 'input: real (MNIST)'
-	images, choices, unseen = data.mnist{split = 'train', limit = quick and 12000 or nil}, data.mnist{split = 'validation'}, data.mnist{split = 'test'}
+	images, choices, unseen = data.mnist{split = 'train', limit = quick and 12000 or nil}, data.mnist{split = 'validation'}, data.mnist{split = 'test', limit = quick and 2000 or nil}
 else
 	print('input: procedural digits, because ' .. why)
 	local all = data.synth{kind = 'digits', n = quick and 8000 or 40000, seed = 1}

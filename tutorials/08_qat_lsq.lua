@@ -18,7 +18,7 @@ found, why = data.find 'mnist/train-images-idx3-ubyte.gz'
 m = dofile(folder .. 'models/lenet.lua')
 if found and data.find 'mnist/t10k-images-idx3-ubyte.gz' then
 	print 'input: real (MNIST)'
-	images, unseen = data.mnist{split = 'train', limit = quick and 4000 or nil}, data.mnist{split = 'test', limit = quick and 2000 or nil}
+	images, unseen = data.mnist{split = 'train', limit = quick and 1500 or nil}, data.mnist{split = 'test', limit = quick and 500 or nil}
 	m:load(folder .. 'models/lenet.safetensors')
 else
 	print('input: procedural digits, because ' .. why)
