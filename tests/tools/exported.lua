@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- Exports a graph, compiles it and compares what the program gives with g:run.
 --   exported.skip()                         skips the file where there is no C compiler
---   exported.check(name, g, x, {flags…})    rows of x one by one; the flags are those of the compilers to try
+--   exported.check(name, g, x, {flags=})     rows of x one by one; the flags are compilers with their flags
+--   exported.together(cases, {compilers=})   many graphs as one program, each a test: what the C compiler does for each is most of the time
 local exported = {}
 
 function exported.skip()
@@ -155,7 +156,7 @@ end
 function exported.program(cases, target, blob)
 	local folder, variants, samples = new_folder(), {}, {}
 	for i, case in ipairs(cases) do variants['c' .. i], samples['c' .. i] = case.graph, case.x end
-	cases[1].graph:export {dir=folder, name='net', variants=variants, samples=samples, target=target, blob=blob}
+	cases[1].graph:export {dir=folder, name='net', variants=variants, samples=samples, vectors=1, target=target, blob=blob}
 	local results = {}
 	for i, case in ipairs(cases) do
 		local list, rows = {}, case.x:size(1)
@@ -220,7 +221,7 @@ end
 -- target= and blob= of the export, alone=true (each must have all its functions without the others).
 function exported.together(cases, o)
 	o = o or {}
-	local compilers, wrong, failed = o.compilers or exported.FLAGS, nil, nil
+	local compilers, good, wrong, failed = o.compilers or exported.FLAGS, 0, nil, nil
 	local function made(case)
 		if type(case.graph) == 'function' then case.graph = case.graph() end
 		return case.graph
@@ -234,12 +235,18 @@ function exported.together(cases, o)
 			for name, off in pairs(exported.differing(program, {cc=compiler, run=o.run})) do wrong[name] = compiler .. ': ' .. off end
 		end
 	end
+	local function by_itself(case)
+		exported.check(case.name, made(case), case.x, {flags=compilers, tolerance=case.tolerance, run=o.run, target=o.target, blob=o.blob})
+		good = good + 1
+		assert(good < #cases, failed) -- only together they are wrong
+	end
 	for _, case in ipairs(cases) do
 		it(case.name, function()
-			if not wrong and not failed then failed = not pcall(all) end
-			if failed then
-				return exported.check(case.name, made(case), case.x, {flags=compilers, tolerance=case.tolerance, run=o.run, target=o.target, blob=o.blob})
+			if not wrong and not failed then
+				local done, message = pcall(all)
+				failed = not done and message
 			end
+			if failed then return by_itself(case) end
 			assert(not wrong[case.name], wrong[case.name])
 			if o.alone then alone(case) end
 		end)

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Exported C on an emulated Cortex-M4 (qemu-system-arm, board mps2-an386): codes in and out byte for byte, and the instructions that a
 -- multiplication takes. Packages: qemu-system-arm gcc-arm-none-eabi libnewlib-arm-none-eabi.
--- labels: once
+-- labels: full
 if not os.execute 'arm-none-eabi-gcc --version >/dev/null 2>&1' then return skip 'arm-none-eabi-gcc is not here' end
 if not os.execute 'qemu-system-arm --version >/dev/null 2>&1' then return skip 'qemu-system-arm is not here' end
 if not os.execute 'echo "#include <string.h>" | arm-none-eabi-gcc -E - >/dev/null 2>&1' then return skip 'newlib for arm-none-eabi is not here' end

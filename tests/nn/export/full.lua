@@ -15,21 +15,18 @@ describe('a network', function()
 			many[#many + 1] = more[2]
 		end)
 	end
-	it('is the same by all', function()
-		local x = tensor.randn(12, 3, 10, 10)
-		local m = nn.Sequential {nn.Conv2d(3, 8, 3, {pad=1}), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 8, 3, {groups=8}), nn.ReLU(), nn.Conv2d(8, 6, 1),
-			nn.Flatten(), nn.Linear(54, 7), nn.GELU(), nn.Linear(7, 3)}
-		exported.check('many', exported.static(m, x), x, {flags=many})
-	end)
-	it('of attention, norms and tables, too', function()
-		local ids = tensor.randint{12, 6, low=1, high=20, dtype='int32'}
-		local m = nn.Transformer {vocab=20, d=16, heads=4, kvheads=2, layers=1, norm='layernorm', act='swiglu', position='rope'}
-		for _, input in ipairs {'uint8', 'int16'} do
-			local g = graph.trace(m, ids:narrow(1, 1, 1)):calibrate({{ids, ids}}, {input=input, log=false}):quantize {mode='static',
-				rules={{'head', output={dtype='int16', scale=1e-3}}}}
-			exported.check('codes', g, ids, {flags=many})
-		end
-	end)
+	local x, cases = tensor.randn(12, 3, 10, 10), {}
+	local convolutions = nn.Sequential {nn.Conv2d(3, 8, 3, {pad=1}), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 8, 3, {groups=8}), nn.ReLU(),
+		nn.Conv2d(8, 6, 1), nn.Flatten(), nn.Linear(54, 7), nn.GELU(), nn.Linear(7, 3)}
+	cases[1] = {name='convolutions, the same by all', graph=exported.static(convolutions, x), x=x}
+	local ids = tensor.randint{12, 6, low=1, high=20, dtype='int32'}
+	local attention = nn.Transformer {vocab=20, d=16, heads=4, kvheads=2, layers=1, norm='layernorm', act='swiglu', position='rope'}
+	for _, input in ipairs {'uint8', 'int16'} do
+		local g = graph.trace(attention, ids:narrow(1, 1, 1)):calibrate({{ids, ids}}, {input=input, log=false}):quantize {mode='static',
+			rules={{'head', output={dtype='int16', scale=1e-3}}}}
+		cases[#cases + 1] = {name='attention, norms and tables in ' .. input, graph=g, x=ids}
+	end
+	exported.together(cases, {compilers=many, alone=true})
 end)
 
 -- gcc 12 at -O2 lost what kernels wrote where it knew the places of their operands (calls of one kernel with the same places): ivopts

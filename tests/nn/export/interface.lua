@@ -17,7 +17,7 @@ local fixed = float:quantize {mode='static', rounding='double'}
 -- What the program gives for the bytes.
 local function passes(folder, given)
 	put(folder .. '/in', given)
-	assert(run(('make -s -C %s test'):format(folder)))
+	assert(run(('make -s -C %s test CFLAGS=-O1'):format(folder)))
 	local good, output = run(('%s/net --run < %s/in > %s/out'):format(folder, folder, folder))
 	assert(good, output)
 	return text_of(folder .. '/out')
@@ -80,7 +80,7 @@ it('softmax gives codes of 1 / 256', function()
 	m:calibrate({{rows, rows}}, {log=false})
 	graph.trace(m, rows[{{1, 1}}]):quantize({mode='static'}):export {dir=folder, name='net', samples=rows, output='int8'}
 	assert(text_of(folder .. '/net.h'):find('NET_OUTPUT_SCALE 0.00390625f\n#define NET_OUTPUT_ZERO_POINT (-128)', 1, true))
-	assert(run(('make -s -C %s test'):format(folder)))
+	assert(run(('make -s -C %s test CFLAGS=-O1'):format(folder)))
 	os.execute('rm -r ' .. folder)
 end)
 it('what cannot be is refused', function()

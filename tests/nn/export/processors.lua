@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- labels: full
 -- Every exportable op with 1000 random inputs, for 32 bits, under sanitizers, and for other processors (emulated by qemu), of which one
--- has the most significant byte first: the same as in platforms.lua. All graphs meet the
--- sanitizers and the other order of bytes, and one of the other processors of 32 and 64 bits.
+-- has the most significant byte first: the same as in platforms.lua. What else there is of graphs with these ops: under sanitizers and with
+-- the other order of bytes, and on one of the others.
 local exported = dofile 'tests/tools/exported.lua'
 exported.skip()
 local ALL = {1, 2, 3}

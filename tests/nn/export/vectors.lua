@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Vectors of the self-test: where an op is not the same bits in C, none whose codes hang on its last bit.
--- labels: once
+-- labels: full
 local exported = dofile 'tests/tools/exported.lua'
 exported.skip()
 tensor.seed(5)

@@ -35,9 +35,13 @@ end
 for _, op in ipairs {'pow', 'mod', 'idiv'} do -- the sign of 0
 	ends[op .. ': sign of 0'] = function(self, a) return a[op](a, self.b):reciprocal() end
 end
-exported.functions(ends, all:narrow(1, 1, 2), {b=other:view(1, 16, 16):select(2, 1)})
-for i = 1, 16, 5 do exported.functions({[('ends of pow and mod %d'):format(i)] = function(self, a) return a:pow(self.b) + a:mod(self.b):reciprocal() end},
-	all:narrow(1, 1, 2), {b=tensor {specials[i]}}) end
+local parts = {b=other:view(1, 16, 16):select(2, 1)}
+for i = 1, 16, 5 do
+	local key = 'number' .. i
+	parts[key] = tensor {specials[i]}
+	ends[('ends of pow and mod %d'):format(i)] = function(self, a) return a:pow(self[key]) + a:mod(self[key]):reciprocal() end
+end
+exported.functions(ends, all:narrow(1, 1, 2), parts)
 local arcs = {}
 for _, op in ipairs {'asin', 'acos', 'atan'} do arcs[op .. ' at its ends'] = function(_, a) return a[op](a) end end
 exported.functions(arcs, tensor {-1, 1, 0, -0.0, 0.5, -0.5, 0.99999994, -0.99999994, 1e-30, 1.0000001, -7, 1e30, 1 / 0, -1 / 0, 0 / 0, 1e-45}:view(1, 16))
@@ -73,16 +77,18 @@ it('by 0, an error in Quoll, gives 0 and no trap', function()
 end)
 exported.functions({['functions of wide integers'] = function(_, a) return a:clamp(-9, 9):to('int32'):exp() end,
 	['roots of wide integers'] = function(_, a) return a:abs():to('int64'):sqrt() end}, tensor.randn(20, 6) * 100, nil, 2e-6)
-local numbers = tensor.arange(-100, 100):view(1, -1)
+local numbers, wide = tensor.arange(-100, 100):view(1, -1), {}
 for _, dtype in ipairs {'int32', 'int64'} do
-	local functions, angles = {}, {}
+	local given = numbers:to(dtype)
+	local function add(name, f, tolerance)
+		wide[#wide + 1] = {name=('%s of %s'):format(name, dtype), x=given, tolerance=tolerance, graph=function() return exported.of(f, given) end}
+	end
 	for _, op in ipairs {'exp', 'log', 'rsqrt', 'sigmoid', 'gelu', 'silu', 'softplus', 'leakyrelu'} do
-		functions[op .. ' of ' .. dtype] = function(_, a) return a[op](a) end
+		add(op, function(_, a) return a[op](a) end, 2e-6)
 	end
-	functions['sigmoid of sums of ' .. dtype] = function(_, a) return a:sum {axis=2, keep=true}:sigmoid() end
-	for _, op in ipairs {'sin', 'cos', 'tan'} do -- 100000300 is no float: its angle would be off by 4
-		angles[op .. ' of ' .. dtype] = function(_, a) return (a * 1000003)[op](a * 1000003) end
+	add('sigmoid of sums', function(_, a) return a:sum {axis=2, keep=true}:sigmoid() end, 2e-6)
+	for _, op in ipairs {'sin', 'cos', 'tan'} do -- 100000300 is no float: its angle would be off by 4; tan beside its poles
+		add(op, function(_, a) return (a * 1000003)[op](a * 1000003) end, 2e-5)
 	end
-	exported.functions(functions, numbers:to(dtype), nil, 2e-6)
-	exported.functions(angles, numbers:to(dtype), nil, 2e-5) -- tan beside its poles
 end
+exported.together(wide)

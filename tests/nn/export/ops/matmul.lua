@@ -22,15 +22,17 @@ for _, rule in ipairs {'float', 'single', 'double'} do
 	list['to codes, ' .. rule] = function(_, a) return a:quantize(A):matmul(a:transpose(3, 4):quantize(B), {out=out}) end
 end
 exported.functions(list, x)
-it('ranges that are found at run time, of both operands or beside a matrix', function()
-	local one, columns_of = x:narrow(1, 1, 40), tensor.randn(6, 7)
-	for _, input in ipairs {'uint8', 'int8', 'int16'} do
-		local both = exported.of(function(_, a) return a:matmul(a:transpose(3, 4)) end, one):quantize {mode='dynamic', input=input}
-		local by = exported.of(function(self, a) return a:matmul(self.w) end, one, {w=columns_of}):quantize {mode='dynamic', input=input}
-		exported.check('both ' .. input, both, one, {flags=exported.FLAGS})
-		exported.check('matrix ' .. input, by, one, {flags=exported.FLAGS})
+local one, columns_of, found = x:narrow(1, 1, 40), tensor.randn(6, 7), {} -- ranges that are found at run time
+for _, input in ipairs {'uint8', 'int8', 'int16'} do
+	local function add(name, f, parts)
+		found[#found + 1] = {name=('range found, %s, %s'):format(name, input), x=one, single=true, graph=function()
+			return (exported.of(f, one, parts):quantize {mode='dynamic', input=input})
+		end}
 	end
-end)
+	add('both operands', function(_, a) return a:matmul(a:transpose(3, 4)) end)
+	add('beside a matrix', function(self, a) return a:matmul(self.w) end, {w=columns_of})
+end
+exported.together(found, {alone=true})
 exported.functions({floats = function(_, a) return a:matmul(a:transpose(3, 4)) end, ['floats by a matrix'] = function(_, a) return a:matmul(w) end}, x)
 
 -- Of plain integers and of mixed operands: as einsum.
