@@ -44,18 +44,30 @@ static struct ql_tensor *quantized(struct ql_ctx *ctx, const int64_t *shape, con
 	return q;
 }
 
+static struct ql_value *named(const struct ql_call *call, struct ql_value *attr, const char *name)
+{
+	int i = 0;
+
+	while (strcmp(call->op->doc.attrs[i].name, name) != 0)
+		i++;
+	attr[i].set = true;
+	return &attr[i];
+}
+
 static struct ql_tensor *core(
 	struct ql_ctx *ctx, const struct shape *s, struct ql_tensor **in, int n, const struct ql_spec *out)
 {
-	struct ql_value attr[7] = {{.set = false}};
+	struct ql_value attr[8] = {{.set = false}};
 	struct ql_call call = {.op = ql_op_by_name(ql_ops, "conv2d"), .in = in, .n_in = n, .attr = attr};
 
-	attr[0] = (struct ql_value){.set = true, .ints = {2, (int64_t *)(uintptr_t)s->stride}};
-	attr[1] = (struct ql_value){.set = true, .ints = {4, (int64_t *)(uintptr_t)s->pad}};
-	attr[2] = (struct ql_value){.set = true, .ints = {2, (int64_t *)(uintptr_t)s->dilation}};
-	attr[3] = (struct ql_value){.set = true, .i = s->groups};
-	attr[4] = (struct ql_value){.set = s->act, .s = s->act};
-	attr[5] = (struct ql_value){.set = out, .spec = (struct ql_spec *)(uintptr_t)out};
+	named(&call, attr, "stride")->ints = (struct ql_ints){2, (int64_t *)(uintptr_t)s->stride};
+	named(&call, attr, "pad")->ints = (struct ql_ints){4, (int64_t *)(uintptr_t)s->pad};
+	named(&call, attr, "dilation")->ints = (struct ql_ints){2, (int64_t *)(uintptr_t)s->dilation};
+	named(&call, attr, "groups")->i = s->groups;
+	if (s->act)
+		named(&call, attr, "act")->s = s->act;
+	if (out)
+		named(&call, attr, "out")->spec = (struct ql_spec *)(uintptr_t)out;
 	if (!CHECK(!ql_op_apply(ctx, &call), "%s: %s", s->what, ctx->err))
 		return NULL;
 	CHECK(!ql_closed_open(ctx, call.out[0]->storage), "%s", ctx->err); /* channels last */
