@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tensor/fallback.h"
+#include "tensor/gemm/coded.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/ops/ops.h"
 #include "tensor/scratch.h"
@@ -153,8 +154,24 @@ static enum ql_status plain_operands(struct ql_ctx *ctx, struct ql_call *call, u
 /* The tensors of a call, in the dtype of the computation. */
 struct forward {
 	struct ql_tensor *in[QL_RECURRENT_IN], *y, *h, *c, *kept;
-	struct ql_tensor *w; /* dense codes of w_hh for the integer product; NULL: use in[] */
+	struct ql_tensor *w;      /* dense codes of w_hh for the integer product; NULL: use in[] */
+	struct ql_tensor *hidden; /* the product of the only step with w_hh; NULL: steps compute it */
 };
+
+/* Bits of weights that their products read as codes, in parts: w_ih, and w_hh if there is one step. With more, it is decoded once for
+ * all of them. */
+static unsigned coded_weights(const struct ql_call *call, const struct ql_sequences *g, const struct forward *f)
+{
+	unsigned bits = 0;
+
+	if (g->dtype != QL_float32)
+		return 0;
+	if (!call->in[0]->q && ql_gemm_coded_takes(call->in[g->first]))
+		bits |= 1u << g->first;
+	if (g->steps == 1 && !f->w && ql_gemm_coded_takes(call->in[g->first + 1]))
+		bits |= 1u << (g->first + 1);
+	return bits;
+}
 
 static enum ql_status make_results(struct ql_ctx *ctx, const struct ql_call *call, const struct ql_recurrent_cell *cell,
 	const struct ql_sequences *g, struct forward *f)
@@ -169,8 +186,19 @@ static enum ql_status make_results(struct ql_ctx *ctx, const struct ql_call *cal
 	return status ? status : ql_tensor_new(ctx, g->dtype, 2, kept->shape, &f->kept);
 }
 
-/* Computes x times w_ih for all steps into the first columns of `kept`. If both are quantized, linear computes it,
- * possibly in integers. */
+/* x times a weight, of which one at least is codes: as linear computes it, possibly in integers. */
+static enum ql_status coded_product(
+	struct ql_ctx *ctx, struct ql_tensor *x, struct ql_tensor *w, struct ql_tensor **product)
+{
+	enum ql_status status;
+
+	ctx->lends = ctx->depth == 1; /* nothing holds the codes of w here */
+	status = ql_op_run(ctx, &ql_op_linear, x, w, product);
+	ctx->lends = false;
+	return status;
+}
+
+/* Computes x times w_ih for all steps into the first columns of `kept`. */
 static enum ql_status project(
 	struct ql_ctx *ctx, struct ql_call *call, const struct ql_sequences *g, struct forward *f, int64_t gates)
 {
@@ -178,17 +206,15 @@ static enum ql_status project(
 	struct ql_tensor *x = f->in[0], *w = f->in[g->first], *product = NULL, *flat = NULL, *place = NULL;
 	enum ql_status status;
 
-	if (x && g->dtype == QL_float32)
+	if (w && g->dtype == QL_float32)
 		return ql_gemm_f32(ctx, g->rows, sums, g->input, ql_tensor_data(x), g->input, 1, ql_tensor_data(w), 1,
 			g->input, ql_tensor_data(f->kept), pitch);
-	if (x) {
+	if (w) {
 		ql_steps_product_f64(g->rows, sums, g->input, ql_tensor_data(x), g->input, ql_tensor_data(w), 1,
 			g->input, ql_tensor_data(f->kept), pitch);
 		return QL_OK;
 	}
-	ctx->lends = ctx->depth == 1; /* nothing holds the codes of w_ih here */
-	status = ql_op_run(ctx, &ql_op_linear, call->in[0], call->in[g->first], &product);
-	ctx->lends = false;
+	status = coded_product(ctx, x ? x : call->in[0], call->in[g->first], &product);
 	if (!status)
 		status = ql_view_reshape(ctx, call->op->doc.name, product, 2, shape, &flat);
 	if (!status)
@@ -229,13 +255,18 @@ static enum ql_status steps_forward(
 	char *zeros = ql_scratch_take(ctx, sums);
 	enum ql_status status;
 
-	if (!zeros || !ql_size_mul((uint64_t)g->batch, sums, &bytes) || !(j.product = ql_scratch_take(ctx, bytes)))
+	j.product = f->hidden ? ql_tensor_data(f->hidden) : NULL;
+	if (!zeros || !ql_size_mul((uint64_t)g->batch, sums, &bytes) ||
+		(!j.product && !(j.product = ql_scratch_take(ctx, bytes))))
 		return QL_ERR_MEMORY;
 	memset(zeros, 0, sums);
 	j.c = cell->c ? ql_tensor_data(f->in[2]) : NULL;
 	j.bias_in = g->bias ? ql_tensor_data(f->in[g->first + 2]) : zeros;
 	j.bias_hidden = g->bias ? ql_tensor_data(f->in[g->first + 3]) : zeros;
-	if (f->w)
+	if (f->hidden) {
+		j.w = (struct ql_steps_factor){.given = true};
+		status = QL_OK;
+	} else if (f->w)
 		status = ql_steps_factor_int(ctx, f->w, g->batch, &j.w);
 	else
 		status = ql_steps_factor_of(ctx, f->in[g->first + 1], true, &j.w);
@@ -273,15 +304,22 @@ static enum ql_status choose_states(
 
 uint32_t ql_recurrent_decodes(const struct ql_call *call, const struct ql_recurrent_cell *cell)
 {
-	int w = (cell->c ? 3 : 2) + 1;
+	int first = cell->c ? 3 : 2;
 
-	return call->in[w]->q ? 1u << w : 0;
+	return (call->in[first]->q ? 1u << first : 0) | (call->in[first + 1]->q ? 2u << first : 0);
 }
 
-static void name_path(struct ql_ctx *ctx, struct ql_call *call, const struct ql_sequences *g, bool inputs, bool states)
+static void name_path(
+	struct ql_ctx *ctx, struct ql_call *call, const struct ql_sequences *g, bool inputs, bool states, bool coded)
 {
-	call->path = inputs && states ? "int8" : inputs || states ? "mixed" : ql_dtype_name(g->dtype);
-	call->kernel = states ? ctx->kernels->gemm_i8->name : g->dtype == QL_float64 ? "ref" : ql_gemm_f32_name(ctx);
+	call->path = inputs && states   ? "int8"
+		     : inputs || states ? "mixed"
+		     : coded            ? "weight_only"
+					: ql_dtype_name(g->dtype);
+	call->kernel = states                   ? ctx->kernels->gemm_i8->name
+		       : coded                  ? ql_gemm_coded_name(ctx)
+		       : g->dtype == QL_float64 ? "ref"
+						: ql_gemm_f32_name(ctx);
 }
 
 enum ql_status ql_recurrent_eval(struct ql_ctx *ctx, struct ql_call *call, const struct ql_recurrent_cell *cell)
@@ -291,15 +329,18 @@ enum ql_status ql_recurrent_eval(struct ql_ctx *ctx, struct ql_call *call, const
 	bool integer = call->in[0]->q && call->in[g.first]->q;
 	const char *reason;
 	enum ql_status status = choose_states(ctx, call, &g, &reason, &f);
+	unsigned coded = coded_weights(call, &g, &f);
 
-	name_path(ctx, call, &g, integer, f.w);
+	name_path(ctx, call, &g, integer, f.w, coded);
 	if (!status)
 		status = plain_operands(ctx, call, g.dtype,
-			(integer ? 1u | 1u << g.first : 0) | (f.w ? 1u << (g.first + 1) : 0), reason, f.in);
+			(integer ? 1u | 1u << g.first : 0) | (f.w ? 1u << (g.first + 1) : 0) | coded, reason, f.in);
 	if (!status)
 		status = make_results(ctx, call, cell, &g, &f);
 	if (!status)
 		status = project(ctx, call, &g, &f, cell->gates);
+	if (!status && coded >> (g.first + 1) & 1)
+		status = coded_product(ctx, f.in[1], call->in[g.first + 1], &f.hidden);
 	if (!status)
 		status = steps_forward(ctx, &g, cell, &f);
 	if (!status)
@@ -311,6 +352,6 @@ enum ql_status ql_recurrent_eval(struct ql_ctx *ctx, struct ql_call *call, const
 	if (!status && call->n_out > (cell->c ? 3 : 2))
 		call->out[call->n_out - 1] = ql_tensor_keep(f.kept);
 	release_all(ctx, f.in, QL_RECURRENT_IN);
-	release_all(ctx, (struct ql_tensor *[]){f.y, f.h, f.c, f.kept, f.w}, 5);
+	release_all(ctx, (struct ql_tensor *[]){f.y, f.h, f.c, f.kept, f.w, f.hidden}, 6);
 	return status;
 }

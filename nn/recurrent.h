@@ -53,7 +53,7 @@ struct ql_recurrent_cell {
 
 enum ql_status ql_recurrent_infer(struct ql_ctx *ctx, struct ql_call *call, const struct ql_recurrent_cell *cell);
 enum ql_status ql_recurrent_eval(struct ql_ctx *ctx, struct ql_call *call, const struct ql_recurrent_cell *cell);
-/* The bit of a quantized w_hh, whose codes eval takes as they are stored. */
+/* The bits of a quantized w_ih and w_hh, whose codes eval takes as they are stored. */
 uint32_t ql_recurrent_decodes(const struct ql_call *call, const struct ql_recurrent_cell *cell);
 /* `steps` is the op of the steps backward, QL_RECURRENT_BACK. */
 enum ql_status ql_recurrent_backward(
@@ -86,6 +86,7 @@ enum ql_status ql_recurrent_back_eval(struct ql_ctx *ctx, struct ql_call *call);
 	"copy. w_ih is (gates*hidden, input), w_hh (gates*hidden, hidden), the biases (gates*hidden), both or none; the layout " \
 	"of PyTorch's weights. Computes in float32, in float64 when all operands are, and rounds the results to the dtype of x. Quantized x and w_ih are " \
 	"multiplied as x:linear(w_ih) does. With states='int8' and w_hh in symmetric int8, by rows or as a whole, each row of h is " \
-	"quantized by 'int8/1' at each step and multiplied in integers. Other quantized weights are decoded once a call. "
+	"quantized by 'int8/1' at each step and multiplied in integers. Of other quantized weights w_ih is decoded in parts within its " \
+	"product, so is w_hh if there is one step; with more it is decoded once a call. "
 
 #endif

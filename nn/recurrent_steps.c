@@ -64,6 +64,8 @@ enum ql_status ql_steps_factor_of(
 static void multiply(
 	const struct ql_steps_factor *f, int64_t first, int64_t m, const void *a, int64_t a_row, void *c, int64_t ldc)
 {
+	if (f->given)
+		return;
 	if (f->kernel)
 		ql_steps_multiply_int(f, first, m, a, a_row, c, ldc);
 	else if (f->b)

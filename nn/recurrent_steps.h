@@ -29,6 +29,7 @@ struct ql_sequences ql_sequences_of(const struct ql_call *call, const struct ql_
 /* A matrix (k, n) by which rows of h or of gradients are multiplied at each step. */
 struct ql_steps_factor {
 	int64_t n, k;
+	bool given;                       /* the products of the only step are there already */
 	struct ql_gemm_f32_panels panels; /* float32 */
 	const double *b;                  /* float64; else NULL */
 	int64_t b_row, b_col;

@@ -69,9 +69,17 @@ local function is_weight(field) return field:find '^weight' ~= nil end
 
 local MODES = {}
 
-function MODES.weight_only(self, _, x, states)
-	return run(self, module.real(x), states, function(field)
-		return is_weight(field) and self[field]:dequantize() or self[field]
+-- Whether a product is to take the codes of a weight, which it decodes in parts: that of x, and that of h if there is one step. As in
+-- nn/quantize/modes.lua not on devices and not in a traced graph.
+local function reads_codes(self, q, x, field)
+	if x:device() ~= 'cpu' or module.tracer or q.weight.functions or x:dtype() == 'float64' then return false end
+	return field:find '^weight_ih' or x:size(self.batchfirst and 2 or 1) == 1
+end
+
+function MODES.weight_only(self, q, x, states)
+	x = module.real(x)
+	return run(self, x, states, function(field)
+		return is_weight(field) and not reads_codes(self, q, x, field) and self[field]:dequantize() or self[field]
 	end)
 end
 
