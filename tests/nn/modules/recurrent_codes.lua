@@ -2,13 +2,14 @@
 -- labels: quick host
 -- Recurrent layers whose weights are read as codes: the bits of the layer with decoded weights, for one step, in which w_hh is read so,
 -- too, and for several; the ledger says which.
+local left_out = dofile 'tests/tools/sanitizers.lua'.left_out
 tensor.seed(3)
 local FORMATS = {'int4', 'int8/1', 'int4:32', 'uint4:16+min', 'int3/1', 'nf4', 'fp8_e4m3', 'mxfp4', 'q4_k'}
 
 local function same(a, b) return not a:ne(b):any():item() end
 
-local function decoded(m, kind, options)
-	local w = nn[kind](256, 256, options)
+local function decoded(m, kind, n, options)
+	local w = nn[kind](n, n, options)
 	for layer = 1, m.layers do
 		for _, field in ipairs {'weight_ih', 'weight_hh', 'bias_ih', 'bias_hh'} do
 			local t = m[field .. layer]
@@ -30,16 +31,17 @@ local function check(m, w, x)
 end
 
 for _, kind in ipairs {'LSTM', 'GRU', 'RNN'} do
-	for _, format in ipairs(FORMATS) do
+	for i, format in ipairs(FORMATS) do
 		it(('%s of %s'):format(kind, format), function()
+			local n = format == 'q4_k' and 256 or 96
 			for _, first in ipairs {true, false} do
 				local options = {layers = 2, batchfirst = first}
-				local m = nn[kind](256, 256, options)
-				m:quantize{weight = format, mode = 'weight_only'}
-				local w = decoded(m, kind, options)
-				for _, steps in ipairs {1, 4, 1} do
-					for _, batch in ipairs {1, 3, 40} do
-						check(m, w, first and tensor.randn(batch, steps, 256) or tensor.randn(steps, batch, 256))
+				local m = nn[kind](n, n, options):eval():quantize{weight = format, mode = 'weight_only'}
+				assert(m.weight_ih1:quantized() and m.weight_hh2:quantized())
+				local w = decoded(m, kind, n, options)
+				for j, steps in ipairs {1, 4, 1} do
+					for l, batch in ipairs {1, 3, 40} do
+						if not left_out(i + j + l, 3) then check(m, w, first and tensor.randn(batch, steps, n) or tensor.randn(steps, batch, n)) end
 					end
 				end
 			end

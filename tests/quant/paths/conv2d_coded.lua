@@ -2,6 +2,7 @@
 -- labels: quick host
 -- Convolutions of floats with codes of every format, granularity and layout: the bits of the convolution with the decoded weight, for
 -- every way in which one is computed.
+local left_out = dofile 'tests/tools/sanitizers.lua'.left_out
 local formats = {'int8', 'uint8/1', 'int8/1', 'uint8/2', 'int16', 'uint16/1', 'binary', 'binary/1', 'int4', 'int4/1', 'uint4/2', 'int8:32', 'uint8:16', 'int4:32', 'int4:128', 'uint4:8',
 	'int8:32+min', 'uint4:32+min', 'int2/1', 'int3/1', 'uint5/1', 'int6/1', 'nf4', 'af4:64', 'nf4:64:256', 'kmeans4', 'fp8_e4m3', 'fp8_e5m2', 'fp6_e2m3:32', 'fp4_e2m1:16', 'mxfp8_e4m3', 'mxfp6_e3m2',
 	'mxfp4', 'mxint8', 'nvfp4', 'ternary', 'dynamic8', {dtype = 'int8', scheme = 'log'}, {dtype = 'int8', scheme = 'asymmetric', axis = 1}, {dtype = 'uint4', scheme = 'asymmetric', axis = 1}}
@@ -44,22 +45,26 @@ end
 
 tensor.seed(3)
 local threads = tensor.threads()
-for _, f in ipairs(formats) do
+for i, f in ipairs(formats) do
 	it('of ' .. tostring(quant.spec(f)), function()
-		for _, s in ipairs(small) do assert(check(f, s) > 0) end
-		check(f, large[1])
+		for j, s in ipairs(small) do
+			if not left_out(i + j, 4) then assert(check(f, s) > 0) end
+		end
+		if not left_out(i, 4) then check(f, large[1]) end
 	end)
 end
 for _, f in ipairs(whole) do
 	it('of ' .. f, function() assert(check(f, small[8]) > 0) end)
 end
-for _, s in ipairs(large) do
+for i, s in ipairs(large) do
 	it(('in parts: %d x %d -> %d, groups %d'):format(s[1], s[2], s[3], s[10]), function()
-		for _, f in ipairs {'int8/1', 'int4/1', 'int4:32', 'nf4', 'int3/1', 'binary/1', 'fp8_e4m3', 'uint8:16'} do assert(check(f, s) > 0) end
-		tensor.threads(1)
-		check('int4/1', s)
-		tensor.threads(3)
-		check('int4:32', s)
+		for j, f in ipairs {'int8/1', 'int4/1', 'int4:32', 'nf4', 'int3/1', 'binary/1', 'fp8_e4m3', 'uint8:16'} do
+			if not left_out(i + j, 4) then assert(check(f, s) > 0) end
+		end
+		for n, f in pairs {[1] = 'int4/1', [3] = 'int4:32'} do
+			tensor.threads(n)
+			if not left_out(i + n // 2, 2) then check(f, s) end
+		end
 		tensor.threads(threads)
 	end)
 end
