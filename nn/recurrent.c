@@ -186,8 +186,8 @@ static enum ql_status make_results(struct ql_ctx *ctx, const struct ql_call *cal
 	return status ? status : ql_tensor_new(ctx, g->dtype, 2, kept->shape, &f->kept);
 }
 
-/* x times a weight, of which one at least is codes: as linear computes it, possibly in integers. */
-static enum ql_status coded_product(
+/* x times a weight, one of them codes or not: as linear computes it, possibly in integers. */
+static enum ql_status linear_product(
 	struct ql_ctx *ctx, struct ql_tensor *x, struct ql_tensor *w, struct ql_tensor **product)
 {
 	enum ql_status status;
@@ -214,7 +214,7 @@ static enum ql_status project(
 			g->input, ql_tensor_data(f->kept), pitch);
 		return QL_OK;
 	}
-	status = coded_product(ctx, x ? x : call->in[0], call->in[g->first], &product);
+	status = linear_product(ctx, x ? x : call->in[0], call->in[g->first], &product);
 	if (!status)
 		status = ql_view_reshape(ctx, call->op->doc.name, product, 2, shape, &flat);
 	if (!status)
@@ -223,6 +223,17 @@ static enum ql_status project(
 		status = ql_tensor_copy(ctx, place, flat);
 	release_all(ctx, (struct ql_tensor *[]){product, flat, place}, 3);
 	return status;
+}
+
+/* With one step there is nothing to pack w_hh for: its product reads it as it is, by all threads. */
+static enum ql_status only_step(
+	struct ql_ctx *ctx, const struct ql_call *call, const struct ql_sequences *g, struct forward *f)
+{
+	struct ql_tensor *w = f->in[g->first + 1];
+
+	if (g->steps > 1 || g->dtype != QL_float32 || f->w)
+		return QL_OK;
+	return linear_product(ctx, f->in[1], w ? w : call->in[g->first + 1], &f->hidden);
 }
 
 /* Copies the states after the last step. */
@@ -339,8 +350,8 @@ enum ql_status ql_recurrent_eval(struct ql_ctx *ctx, struct ql_call *call, const
 		status = make_results(ctx, call, cell, &g, &f);
 	if (!status)
 		status = project(ctx, call, &g, &f, cell->gates);
-	if (!status && coded >> (g.first + 1) & 1)
-		status = coded_product(ctx, f.in[1], call->in[g.first + 1], &f.hidden);
+	if (!status)
+		status = only_step(ctx, call, &g, &f);
 	if (!status)
 		status = steps_forward(ctx, &g, cell, &f);
 	if (!status)

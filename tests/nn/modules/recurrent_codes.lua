@@ -49,6 +49,19 @@ for _, kind in ipairs {'LSTM', 'GRU', 'RNN'} do
 	end
 end
 
+it('computes one step as the first of several', function()
+	for _, kind in ipairs {'LSTM', 'GRU', 'RNN'} do
+		for _, n in ipairs {5, 96, 300} do
+			local m = nn[kind](7, n):eval()
+			for _, batch in ipairs {1, 3, 40} do
+				local x = tensor.randn(batch, 3, 7)
+				local y = m(x)
+				assert(same((m(x[{{}, {1, 1}}])), y[{{}, {1, 1}}]), kind)
+			end
+		end
+	end
+end)
+
 it('is in the ledger', function()
 	local w_ih, w_hh = tensor.randn(9, 8):quantize 'int4', tensor.randn(9, 3):quantize 'int8'
 	local function origin(steps, w, states) return nn.gru(tensor.randn(2, steps, 8), tensor.randn(2, 3), w_ih, w, {states = states}):origin() end
