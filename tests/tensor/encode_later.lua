@@ -2,6 +2,7 @@
 -- labels: quick host
 -- Codes that wait for a product, which encodes them while it packs: the bits of quantize and linear one after the other.
 local same = dofile 'tests/tools/same.lua'
+local left_out = dofile 'tests/tools/sanitizers.lua'.left_out
 local N = 1 << 18 -- elements from which on codes wait
 
 local function activations(...)
@@ -20,18 +21,21 @@ local function product(spec, w, b, o)
 end
 
 it('has the bits of two ops', function()
-	for _, size in ipairs {{700, 400, 130}, {65, 4099, 64}, {129, 4096, 33}, {5000, 53, 97}} do
+	for i, size in ipairs {{700, 400, 130}, {65, 4099, 64}, {129, 4096, 33}, {5000, 53, 97}} do
 		local x, b = activations(size[1], size[2]), tensor.randn(size[3])
-		for _, weight in ipairs {'int8/1', 'uint8/1', 'int4/1', 'int8:32', 'nf4:64', 'int16'} do
+		for j, weight in ipairs {'int8/1', 'uint8/1', 'int4/1', 'int8:32', 'nf4:64', 'int16'} do
 			local w = tensor.randn(size[3], size[2]):quantize(weight)
-			for _, spec in ipairs {'uint8', 'int8', 'int8@percentile'} do check(product(spec, w, b), x) end
+			for k, spec in ipairs {'uint8', 'int8', 'int8@percentile'} do
+				if not left_out(i + j + k, 4) then check(product(spec, w, b), x) end
+			end
 		end
 		local w = tensor.randn(size[3], size[2]):quantize 'int8/1'
 		for _, scale in ipairs {0.02, 1e-30, 1e30} do
 			check(product({dtype = 'uint8', scale = scale, zero_point = 77}, w, b, {act = 'relu'}), x)
 			check(product({dtype = 'int8', scale = scale}, w, b, {out = {dtype = 'int8', scale = 0.5}}), x)
+			if left_out(1, 2) then break end
 		end
-		for _, threads in ipairs {1, 3, 8} do
+		for _, threads in ipairs(left_out(i, 2) and {3} or {1, 3, 8}) do
 			local before = tensor.threads()
 			tensor.threads(threads)
 			check(product('uint8', w, b), x)
