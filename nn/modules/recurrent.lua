@@ -69,11 +69,9 @@ local function is_weight(field) return field:find '^weight' ~= nil end
 
 local MODES = {}
 
--- Whether a product is to take the codes of a weight, which it decodes in parts: that of x, and that of h if there is one step. As in
--- nn/quantize/modes.lua not on devices and not in a traced graph.
+-- Whether a product is to take the codes of a weight, which it decodes in parts: that of x, and that of h if there is one step.
 local function reads_codes(self, q, x, field)
-	if x:device() ~= 'cpu' or module.tracer or q.weight.functions or x:dtype() == 'float64' then return false end
-	return field:find '^weight_ih' or x:size(self.batchfirst and 2 or 1) == 1
+	return module.decodes_in_parts(x, q.weight) and (field:find '^weight_ih' or x:size(self.batchfirst and 2 or 1) == 1)
 end
 
 function MODES.weight_only(self, q, x, states)

@@ -49,6 +49,11 @@ local function compute(m, given, x, weight, out)
 	return y:to(half(weight) or rounds and 'float32' or y:dtype())
 end
 
+-- Whether products of x decode such weights in parts. A traced graph says what it decodes; float64 is the reference.
+function module.decodes_in_parts(x, weight)
+	return x:device() == 'cpu' and not (module.tracer or weight.functions) and x:dtype() ~= 'float64'
+end
+
 -- Whether a product is to take the weight as codes. The CPU decodes any codes in parts, if the class says that its product does
 -- (in_parts: tensor/gemm/coded.h, tensor/conv/decoder.h), also the matrix of codes of a kernel (takes_flat). Devices multiply few rows with codes of 8 and 4 bits as fast as they read them
 -- (gpu/kernels/gemv_f32.cu), while decoded weights take four to eight times the bytes. With 16-bit floats they take any number of rows
@@ -56,9 +61,7 @@ end
 local READ = {[4] = true, [8] = true}
 local function reads_codes(m, q, x)
 	local class, w, few = module.class_of(m), q.weight, x:nelem() <= 8 * m.weight:size(2)
-	if x:device() == 'cpu' then -- a traced graph says what it decodes; float64 is the reference
-		return class.in_parts and not (q.shape and not class.takes_flat or module.tracer or w.functions) and x:dtype() ~= 'float64'
-	end
+	if x:device() == 'cpu' then return class.in_parts and not (q.shape and not class.takes_flat) and module.decodes_in_parts(x, w) end
 	return class.reads_codes and (few or half(x)) and READ[quant.dtype(w.dtype).bits] and w.affine and
 		not (w.format or w.outer or q.shape or module.tracer) and math.type(w.bits) -- a traced graph is for any number of rows
 end
