@@ -158,8 +158,7 @@ struct forward {
 	struct ql_tensor *hidden; /* the product of the only step with w_hh; NULL: steps compute it */
 };
 
-/* Bits of weights that their products read as codes, in parts: w_ih, and w_hh if there is one step. With more, it is decoded once for
- * all of them. */
+/* Bits of weights whose codes are decoded in parts: by the products of x, of the only step, or while panels for all steps are packed. */
 static unsigned coded_weights(const struct ql_call *call, const struct ql_sequences *g, const struct forward *f)
 {
 	unsigned bits = 0;
@@ -168,7 +167,7 @@ static unsigned coded_weights(const struct ql_call *call, const struct ql_sequen
 		return 0;
 	if (!call->in[0]->q && ql_gemm_coded_takes(call->in[g->first]))
 		bits |= 1u << g->first;
-	if (g->steps == 1 && !f->w && ql_gemm_coded_takes(call->in[g->first + 1]))
+	if (!f->w && ql_gemm_coded_takes(call->in[g->first + 1]))
 		bits |= 1u << (g->first + 1);
 	return bits;
 }
@@ -252,8 +251,9 @@ static void copy_last(const struct ql_steps *j, struct forward *f)
 	}
 }
 
-static enum ql_status steps_forward(
-	struct ql_ctx *ctx, const struct ql_sequences *g, const struct ql_recurrent_cell *cell, struct forward *f)
+/* weight: w_hh as it was given */
+static enum ql_status steps_forward(struct ql_ctx *ctx, const struct ql_sequences *g,
+	const struct ql_recurrent_cell *cell, struct ql_tensor *weight, struct forward *f)
 {
 	size_t sums = (size_t)(cell->gates * g->hidden) * g->size;
 	struct ql_steps j = {.ctx = ctx,
@@ -280,7 +280,7 @@ static enum ql_status steps_forward(
 	} else if (f->w)
 		status = ql_steps_factor_int(ctx, f->w, g->batch, &j.w);
 	else
-		status = ql_steps_factor_of(ctx, f->in[g->first + 1], true, &j.w);
+		status = ql_steps_factor_of(ctx, f->in[g->first + 1] ? f->in[g->first + 1] : weight, true, &j.w);
 	if (!status)
 		status = ql_steps_run(ctx, &j, false);
 	if (!status)
@@ -353,7 +353,7 @@ enum ql_status ql_recurrent_eval(struct ql_ctx *ctx, struct ql_call *call, const
 	if (!status)
 		status = only_step(ctx, call, &g, &f);
 	if (!status)
-		status = steps_forward(ctx, &g, cell, &f);
+		status = steps_forward(ctx, &g, cell, call->in[g.first + 1], &f);
 	if (!status)
 		status = hand_out(ctx, call, 0, f.y);
 	if (!status)

@@ -46,13 +46,14 @@ void ql_steps_product_f64(int64_t m, int64_t n, int64_t k, const double *a, int6
 		}
 }
 
-enum ql_status ql_steps_factor_of(
-	struct ql_ctx *ctx, const struct ql_tensor *w, bool transposed, struct ql_steps_factor *f)
+enum ql_status ql_steps_factor_of(struct ql_ctx *ctx, struct ql_tensor *w, bool transposed, struct ql_steps_factor *f)
 {
 	int64_t row = transposed ? 1 : w->shape[1], column = transposed ? w->shape[1] : 1;
 
 	*f = (struct ql_steps_factor){
 		.b_row = row, .b_col = column, .n = w->shape[transposed ? 0 : 1], .k = w->shape[transposed ? 1 : 0]};
+	if (w->q)
+		return ql_gemm_f32_pack_codes(ctx, w, &f->panels);
 	if (w->dtype == QL_float64) {
 		f->b = ql_tensor_data(w);
 		return QL_OK;

@@ -43,8 +43,8 @@ struct ql_steps_factor {
 	int variant;
 };
 
-enum ql_status ql_steps_factor_of(
-	struct ql_ctx *ctx, const struct ql_tensor *w, bool transposed, struct ql_steps_factor *f);
+/* Of w, or its transpose; codes are always transposed. */
+enum ql_status ql_steps_factor_of(struct ql_ctx *ctx, struct ql_tensor *w, bool transposed, struct ql_steps_factor *f);
 
 /* True if w_hh supports the integer product; else sets *reason. */
 bool ql_steps_int_fits(const struct ql_tensor *w, const char **reason);

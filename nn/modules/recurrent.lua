@@ -69,16 +69,10 @@ local function is_weight(field) return field:find '^weight' ~= nil end
 
 local MODES = {}
 
--- Whether a product is to take the codes of a weight, which it decodes in parts: that of x, and that of h if there is one step.
-local function reads_codes(self, q, x, field)
-	return module.decodes_in_parts(x, q.weight) and (field:find '^weight_ih' or x:size(self.batchfirst and 2 or 1) == 1)
-end
-
 function MODES.weight_only(self, q, x, states)
 	x = module.real(x)
-	return run(self, x, states, function(field)
-		return is_weight(field) and not reads_codes(self, q, x, field) and self[field]:dequantize() or self[field]
-	end)
+	local in_parts = module.decodes_in_parts(x, q.weight)
+	return run(self, x, states, function(field) return is_weight(field) and not in_parts and self[field]:dequantize() or self[field] end)
 end
 
 function MODES.dynamic(self, q, x, states)

@@ -159,6 +159,8 @@ struct ql_gemm_f32_panels ql_gemm_f32_panels_of(
 /* Packs into scratch memory on all threads. */
 enum ql_status ql_gemm_f32_pack(struct ql_ctx *ctx, int64_t n, int64_t k, const float *b, int64_t b_row, int64_t b_col,
 	struct ql_gemm_f32_panels *out);
+/* The same of the quantized w (n, k): B is its transpose. */
+enum ql_status ql_gemm_f32_pack_codes(struct ql_ctx *ctx, struct ql_tensor *w, struct ql_gemm_f32_panels *out);
 /* c (m, n) = a (m, k) times the panels, on this thread; with tiles the bits of ql_gemm_f32. Rows of a are
  * contiguous; a smaller n uses the first columns. Does not allocate or fail, for use in parallel loops. */
 void ql_gemm_f32_rows(

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * Several float32 products with one packed B. Sums are divided along k as in f32.c, so the bits are the same.
+ * Several float32 products with one packed B, of numbers or of codes, which are decoded some columns at a time. Sums are divided along
+ * k as in f32.c, so the bits are the same.
  */
 #include <string.h>
 
+#include "tensor/codec.h"
 #include "tensor/gemm/pack.h"
 #include "tensor/gemm/plan.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
+#include "tensor/slots.h"
+
+#define LINES 16      /* columns of B decoded at a time, which are turned in registers together */
+#define DECODE_NS 0.4 /* a number, roughly */
 
 int64_t ql_gemm_f32_panels_length(const struct ql_gemm_f32 *kernel, int64_t n, int64_t k)
 {
@@ -17,6 +23,8 @@ struct packing {
 	const float *b;
 	int64_t row, column, n, k;
 	int nr, variant;
+	const struct ql_decoder *codes; /* of the columns of B, instead of b */
+	struct ql_slots slots;          /* for LINES decoded columns */
 	float *to;
 };
 
@@ -49,27 +57,66 @@ struct ql_gemm_f32_panels ql_gemm_f32_panels_of(
 	return (struct ql_gemm_f32_panels){kernel, n, k, memory};
 }
 
+/* Memory for the panels of `out`. */
+static enum ql_status take_panels(struct ql_ctx *ctx, struct ql_gemm_f32_panels *out, struct packing *p)
+{
+	uint64_t bytes;
+
+	if (!ql_size_mul((uint64_t)out->k, ql_size_array(out->kernel->nr, sizeof(float)), &bytes))
+		return ql_fail(ctx, QL_ERR_OVERFLOW, "matmul: inner size %lld is too large", (long long)out->k);
+	p->n = out->n;
+	p->k = out->k;
+	p->nr = out->kernel->nr;
+	p->variant = ctx->kernels->simd->variant;
+	out->data = p->to = ql_gemm_take(ctx, ql_ceil_div(out->n, p->nr), bytes);
+	return p->to ? QL_OK : QL_ERR_MEMORY;
+}
+
 enum ql_status ql_gemm_f32_pack(struct ql_ctx *ctx, int64_t n, int64_t k, const float *b, int64_t b_row, int64_t b_col,
 	struct ql_gemm_f32_panels *out)
 {
-	const struct ql_gemm_f32 *kernel = ctx->kernels->tiles;
-	int64_t panels = ql_ceil_div(n, kernel->nr);
-	struct packing p = {.b = b,
-		.row = b_row,
-		.column = b_col,
-		.n = n,
-		.k = k,
-		.nr = kernel->nr,
-		.variant = ctx->kernels->simd->variant};
-	uint64_t bytes;
+	struct packing p = {.b = b, .row = b_row, .column = b_col};
+	enum ql_status status;
 
-	*out = (struct ql_gemm_f32_panels){.kernel = kernel, .n = n, .k = k};
-	if (!ql_size_mul((uint64_t)k, ql_size_array(kernel->nr, sizeof(float)), &bytes))
-		return ql_fail(ctx, QL_ERR_OVERFLOW, "matmul: inner size %lld is too large", (long long)k);
-	out->data = p.to = ql_gemm_take(ctx, panels, bytes);
-	if (!p.to)
-		return QL_ERR_MEMORY;
-	return ql_parallel_for(ctx, panels, 1, n * k / 2, pack_body, &p);
+	*out = (struct ql_gemm_f32_panels){.kernel = ctx->kernels->tiles, .n = n, .k = k};
+	status = take_panels(ctx, out, &p);
+	return status ? status : ql_parallel_for(ctx, ql_ceil_div(n, p.nr), 1, n * k / 2, pack_body, &p);
+}
+
+/* item: a panel */
+static void decode_body(void *arg, int64_t begin, int64_t end)
+{
+	const struct packing *p = arg;
+	int slot;
+	float *lines = ql_slots_enter(&p->slots, &slot);
+
+	for (int64_t c = begin * p->nr, some; c < ql_min64(end * p->nr, p->n); c += some) {
+		some = ql_min64(LINES, p->n - c);
+		ql_decoder_read(p->codes, c, 0, some * p->k, lines);
+		ql_gemm_panel_f32(p->variant, lines, 1, p->k, p->k, (int)some, p->nr,
+			p->to + c / p->nr * p->nr * p->k + c % p->nr);
+	}
+	ql_slots_leave(&p->slots, slot);
+}
+
+enum ql_status ql_gemm_f32_pack_codes(struct ql_ctx *ctx, struct ql_tensor *w, struct ql_gemm_f32_panels *out)
+{
+	struct packing p = {0};
+	struct ql_decoder *decoder = NULL;
+	enum ql_status status;
+
+	*out = (struct ql_gemm_f32_panels){.kernel = ctx->kernels->tiles, .n = w->shape[0], .k = w->shape[1]};
+	status = take_panels(ctx, out, &p);
+	if (!status)
+		status = ql_decoder_open(ctx, w, &decoder);
+	p.codes = decoder;
+	if (!status)
+		status = ql_slots_take(ctx, ql_size_array(ql_mul64(LINES, p.k), sizeof(float)), &p.slots);
+	if (!status)
+		status = ql_parallel_for(ctx, ql_ceil_div(p.n, p.nr), 1,
+			(int64_t)(DECODE_NS * (double)p.n * (double)p.k), decode_body, &p);
+	ql_decoder_close(ctx, decoder);
+	return status;
 }
 
 void ql_gemm_f32_rows(
