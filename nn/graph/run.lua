@@ -7,6 +7,7 @@
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local core = internal.import 'nn/graph/core'
+local in_parts = internal.import 'nn/graph/in_parts'
 local ops = internal.import 'nn/graph/ops'
 local replay = internal.import 'nn/graph/replay'
 local size = internal.import 'nn/graph/size'
@@ -283,7 +284,7 @@ local function describe_program(g, b)
 			steps[#steps + 1] = step_of(node, places, b)
 		end
 	end
-	steps = join_sums(g, steps, places)
+	steps = join_sums(g, in_parts.join(g, steps, places), places)
 	mark_last(g, steps, places, given)
 	core.each_output(g, function(leaf)
 		local place = places[leaf.ref]

@@ -10,6 +10,8 @@ local function product(n) return function(shape)
 	return count * b[#b - n]
 end end
 
+local function in_parts(at) return at == 2 end
+
 -- One scale per output; axis is the axis of the outputs in the weight. Inputs whose codes have no integer product are decoded,
 -- together with weights of any format.
 local function one_scale(axis) return function(_, weight, input)
@@ -25,7 +27,8 @@ local function linear(node, weight, input, value)
 end
 
 return {
-	{ops = {'linear'}, inputs = {1}, weights = {2}, gives = 'codes', fits = linear, macs = product(1)},
+	{ops = {'linear'}, inputs = {1}, weights = {2}, in_parts = in_parts, gives = 'codes', fits = linear, macs = product(1)},
 	-- A constant matrix is a weight, any other an activation. matmul counts the batch of the first operand.
-	{ops = {'matmul'}, inputs = {1}, weights = {2}, either = true, gives = 'codes', fits = one_scale(2), macs = product(0)},
+	{ops = {'matmul'}, inputs = {1}, weights = {2}, in_parts = in_parts, either = true, gives = 'codes', fits = one_scale(2),
+		macs = product(0)},
 }

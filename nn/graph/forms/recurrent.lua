@@ -17,7 +17,8 @@ end
 
 for name, states in pairs {lstm = 2, gru = 1, rnn = 1} do
 	local first = 2 + states
-	list[#list + 1] = {ops = {name}, inputs = {1}, weights = {first, first + 1}, gives = 'float', attrs = attrs, fits = fits,
+	local function in_parts(at) return at == first or at == first + 1 end
+	list[#list + 1] = {ops = {name}, inputs = {1}, weights = {first, first + 1}, in_parts = in_parts, gives = 'float', attrs = attrs, fits = fits,
 		macs = function(shape)
 			local x, ih, hh = shape(1), shape(first), shape(first + 1)
 			return x[1] * x[2] * (ih[1] * ih[2] + hh[1] * hh[2])
