@@ -349,7 +349,7 @@ static bool by_batch(const struct ql_ctx *ctx, const struct ql_conv_sums *s)
 
 bool ql_conv_takes_other(const struct ql_ctx *ctx, const struct ql_conv_sums *s)
 {
-	return s->rows > FEW_ROWS && s->channels > 0 && s->u.taps > 0 && !by_batch(ctx, s) && ql_conv_is_taps(s);
+	return s->rows > FEW_ROWS && s->channels > 0 && s->u.taps > 0 && !by_batch(ctx, s) && ql_conv_is_taps(ctx, s);
 }
 
 /* Whether tasks decode the rows that they multiply: where chunks would be many, and threads wait for each other behind each. */
@@ -377,7 +377,7 @@ enum ql_status ql_conv_sums(struct ql_ctx *ctx, const struct ql_conv_sums *s)
 		ql_scratch_release(ctx, mark);
 		return status;
 	}
-	if (j.tiles && ql_conv_is_taps(s))
+	if (j.tiles && ql_conv_is_taps(ctx, s))
 		return ql_conv_taps(ctx, s);
 	cut(&j);
 	status = take_memory(&j);

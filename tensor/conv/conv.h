@@ -41,8 +41,8 @@ bool ql_conv_is_batch(const struct ql_ctx *ctx, const struct ql_conv_sums *s);
 enum ql_status ql_conv_batch(struct ql_ctx *ctx, const struct ql_conv_sums *s);
 /* Bias and activation of n numbers of one row of the target. */
 void ql_conv_finish(const struct ql_conv_sums *s, int64_t row, float *y, int64_t n);
-/* True if the source can be read in place; ql_conv_sums then calls ql_conv_taps. */
-bool ql_conv_is_taps(const struct ql_conv_sums *s);
+/* True if tiles can read the source, or copies of it; ql_conv_sums then calls ql_conv_taps. */
+bool ql_conv_is_taps(const struct ql_ctx *ctx, const struct ql_conv_sums *s);
 enum ql_status ql_conv_taps(struct ql_ctx *ctx, const struct ql_conv_sums *s);
 /* With codes: decodes as many rows at a time as fit in the cache and computes their sums by ql_conv_sums. */
 enum ql_status ql_conv_chunks(struct ql_ctx *ctx, const struct ql_conv_sums *s);

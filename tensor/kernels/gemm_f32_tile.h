@@ -105,6 +105,9 @@ QL_INLINE void taps_block(const int rows, const int vectors, const bool whole, i
 	for (int64_t n = 0; n < s->channels; n++, from += s->plane) {
 		for (int j = 0; ahead && j < vectors; j++)
 			__builtin_prefetch(from + ahead + LANES * j);
+		if (n < rows)
+			for (int j = 0; j < vectors; j++)
+				__builtin_prefetch(c + n * ldc + LANES * j, 1);
 		for (int64_t t = 0, l = n * channel; t < s->taps; t++, l += tap) {
 			const uint8_t *inside = whole ? NULL : (const uint8_t *)&s->inside[t];
 			VECTOR v[NV];
