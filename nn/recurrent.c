@@ -158,8 +158,9 @@ struct forward {
 	struct ql_tensor *hidden; /* the product of the only step with w_hh; NULL: steps compute it */
 };
 
-/* Bits of weights whose codes are decoded in parts: by the products of x, of the only step, or while panels for all steps are packed. */
-static unsigned coded_weights(const struct ql_call *call, const struct ql_sequences *g, const struct forward *f)
+/* Bits of weights whose codes are decoded in parts: by the products of x, of the only step, or while panels for all steps are packed.
+ * States that were to be integers and cannot be are a fallback. */
+static unsigned coded_weights(const struct ql_call *call, const struct ql_sequences *g)
 {
 	unsigned bits = 0;
 
@@ -167,7 +168,7 @@ static unsigned coded_weights(const struct ql_call *call, const struct ql_sequen
 		return 0;
 	if (!call->in[0]->q && ql_gemm_coded_takes(call->in[g->first]))
 		bits |= 1u << g->first;
-	if (!f->w && ql_gemm_coded_takes(call->in[g->first + 1]))
+	if (!ql_call_string(call, "states", NULL) && ql_gemm_coded_takes(call->in[g->first + 1]))
 		bits |= 1u << (g->first + 1);
 	return bits;
 }
@@ -340,7 +341,7 @@ enum ql_status ql_recurrent_eval(struct ql_ctx *ctx, struct ql_call *call, const
 	bool integer = call->in[0]->q && call->in[g.first]->q;
 	const char *reason;
 	enum ql_status status = choose_states(ctx, call, &g, &reason, &f);
-	unsigned coded = coded_weights(call, &g, &f);
+	unsigned coded = coded_weights(call, &g);
 
 	name_path(ctx, call, &g, integer, f.w, coded);
 	if (!status)

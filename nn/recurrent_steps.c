@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * Runs sequences through a cell, one block per task. Backward has the same structure as forward.
+ * Runs sequences through a cell. A task takes a block of them through all steps, so that threads never wait for each other. Each block
+ * reads the whole w_hh at each step, though: where that comes from beyond the second-level caches, all threads take a step together,
+ * and each reads a part of w_hh for all sequences.
  */
 #include "nn/recurrent_steps.h"
 
 #include "tensor/codec.h"
+#include "tensor/cpu.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
+
+#define TASKS 2          /* of a thread in a step that all take together, */
+#define SHARED_NS 60e3   /* whose product takes at least so long on one thread */
+#define NUMBERS_PER_NS 5 /* of w_hh */
 
 struct ql_sequences ql_sequences_of(const struct ql_call *call, const struct ql_recurrent_cell *cell)
 {
@@ -75,6 +82,34 @@ static void multiply(
 		ql_gemm_f32_rows(&f->panels, m, a, a_row, c, ldc);
 }
 
+/* ---- one step of some sequences ---- */
+
+/* Rows of the factor's product, of sequences from b on at step t. */
+struct rows {
+	const void *a;
+	int64_t a_row;
+	void *c;
+	int64_t ldc;
+};
+
+static struct rows rows_of(const struct ql_steps *j, int64_t b, int64_t t)
+{
+	int64_t n = j->g.hidden, sums = j->cell->gates * n;
+
+	if (j->back)
+		return (struct rows){ql_steps_at(j, j->dhidden, ql_steps_row(j, b, t) * sums), j->g.row * sums,
+			ql_steps_at(j, j->dh, b * n), n};
+	return (struct rows){t ? ql_steps_at(j, j->y, ql_steps_row(j, b, t - 1) * n) : ql_steps_at(j, j->h, b * n),
+		t ? j->g.row * n : n, ql_steps_at(j, j->product, b * sums), sums};
+}
+
+static void product(const struct ql_steps *j, int64_t lo, int64_t hi, int64_t t)
+{
+	struct rows r = rows_of(j, lo, t);
+
+	multiply(&j->w, lo, hi - lo, r.a, r.a_row, r.c, r.ldc);
+}
+
 /* c or h of sequence b before step t */
 static const void *state_before(const struct ql_steps *j, int64_t b, int64_t t)
 {
@@ -87,17 +122,11 @@ static const void *state_before(const struct ql_steps *j, int64_t b, int64_t t)
 	return ql_steps_at(j, j->y, ql_steps_row(j, b, t - 1) * n);
 }
 
-static void forward_step(const struct ql_steps *j, int64_t lo, int64_t hi, int64_t t)
+static void cells_forward(const struct ql_steps *j, int64_t lo, int64_t hi, int64_t t)
 {
 	int64_t n = j->g.hidden, sums = j->cell->gates * n;
 	ql_cell_fn *run = j->w.b ? j->cell->f64 : j->cell->f32[j->ctx->kernels->simd->variant];
 
-	if (t == 0)
-		multiply(&j->w, lo, hi - lo, ql_steps_at(j, j->h, lo * n), n, ql_steps_at(j, j->product, lo * sums),
-			sums);
-	else
-		multiply(&j->w, lo, hi - lo, ql_steps_at(j, j->y, ql_steps_row(j, lo, t - 1) * n), j->g.row * n,
-			ql_steps_at(j, j->product, lo * sums), sums);
 	for (int64_t b = lo; b < hi; b++)
 		run(&(struct ql_cell_row){.n = n,
 			.hidden = ql_steps_at(j, j->product, b * sums),
@@ -108,7 +137,7 @@ static void forward_step(const struct ql_steps *j, int64_t lo, int64_t hi, int64
 			.h = ql_steps_at(j, j->y, ql_steps_row(j, b, t) * n)});
 }
 
-static void backward_step(const struct ql_steps *j, int64_t lo, int64_t hi, int64_t t)
+static void cells_back(const struct ql_steps *j, int64_t lo, int64_t hi, int64_t t)
 {
 	int64_t n = j->g.hidden, sums = j->cell->gates * n;
 	ql_cell_back_fn *run = j->w.b ? j->cell->back_f64 : j->cell->back_f32[j->ctx->kernels->simd->variant];
@@ -125,26 +154,90 @@ static void backward_step(const struct ql_steps *j, int64_t lo, int64_t hi, int6
 			.din = ql_steps_at(j, j->din, row * sums),
 			.dhidden = ql_steps_at(j, j->dhidden, row * sums)});
 	}
-	multiply(&j->w, lo, hi - lo, ql_steps_at(j, j->dhidden, ql_steps_row(j, lo, t) * sums), j->g.row * sums,
-		ql_steps_at(j, j->dh, lo * n), n);
 }
 
-static void forward_body(void *arg, int64_t begin, int64_t end)
+static void cells(const struct ql_steps *j, int64_t lo, int64_t hi, int64_t t)
+{
+	if (j->back)
+		cells_back(j, lo, hi, t);
+	else
+		cells_forward(j, lo, hi, t);
+}
+
+/* ---- all steps ---- */
+
+/* Step i in the order of the computation */
+static int64_t step_of(const struct ql_steps *j, int64_t i)
+{
+	return j->back ? j->g.steps - 1 - i : i;
+}
+
+/* item: a block of sequences, through all steps */
+static void sequences_body(void *arg, int64_t begin, int64_t end)
 {
 	const struct ql_steps *j = arg;
 
-	for (int64_t i = begin; i < end; i++)
-		for (int64_t t = 0; t < j->g.steps && !ql_stopped(j->ctx); t++)
-			forward_step(j, i * j->block, ql_min64((i + 1) * j->block, j->g.batch), t);
+	for (int64_t block = begin; block < end; block++) {
+		int64_t lo = block * j->block, hi = ql_min64(lo + j->block, j->g.batch);
+
+		for (int64_t i = 0; i < j->g.steps && !ql_stopped(j->ctx); i++) {
+			int64_t t = step_of(j, i);
+
+			if (j->back)
+				cells(j, lo, hi, t);
+			product(j, lo, hi, t);
+			if (!j->back)
+				cells(j, lo, hi, t);
+		}
+	}
 }
 
-static void backward_body(void *arg, int64_t begin, int64_t end)
+/* item: a panel of the factor, for all sequences */
+static void panels_body(void *arg, int64_t begin, int64_t end)
+{
+	const struct ql_steps *j = arg;
+	struct rows r = rows_of(j, 0, j->now);
+
+	ql_gemm_f32_columns(&j->w.panels, begin, end, j->g.batch, r.a, r.a_row, r.c, r.ldc);
+}
+
+/* item: a sequence */
+static void cells_body(void *arg, int64_t begin, int64_t end)
 {
 	const struct ql_steps *j = arg;
 
-	for (int64_t i = begin; i < end; i++)
-		for (int64_t t = j->g.steps - 1; t >= 0 && !ql_stopped(j->ctx); t--)
-			backward_step(j, i * j->block, ql_min64((i + 1) * j->block, j->g.batch), t);
+	cells(j, begin, end, j->now);
+}
+
+/* One step after the other: threads share each product by the factor's panels. */
+static enum ql_status run_together(struct ql_ctx *ctx, struct ql_steps *j)
+{
+	int64_t panels = ql_ceil_div(j->w.n, j->w.panels.kernel->nr), rows = j->g.batch;
+	int64_t cells_ns = rows * j->cell->gates * j->g.hidden;
+	int64_t ns = rows * j->w.n * j->w.k / j->w.panels.kernel->rate;
+	enum ql_status status = QL_OK;
+
+	for (int64_t i = 0; i < j->g.steps && !status; i++) {
+		j->now = step_of(j, i);
+		if (j->back)
+			status = ql_parallel_for(ctx, rows, 1, cells_ns, cells_body, j);
+		if (!status)
+			status = ql_parallel_for(
+				ctx, panels, ql_ceil_div(panels, TASKS * ctx->threads), ns, panels_body, j);
+		if (!status && !j->back)
+			status = ql_parallel_for(ctx, rows, 1, cells_ns, cells_body, j);
+	}
+	return status;
+}
+
+/* True if each block of sequences would read a factor of more than half its cache at each step, for long enough that threads can wait for
+ * each other. */
+static bool is_large(const struct ql_ctx *ctx, const struct ql_steps *j)
+{
+	double numbers = (double)j->w.n * (double)j->w.k;
+	double ns = numbers * ((double)j->g.batch / (double)ctx->kernels->gemm_f32->rate + 1.0 / NUMBERS_PER_NS);
+
+	return ctx->threads > 1 && j->w.panels.data && numbers > (double)ql_cpu()->l2 / 8 && ns > SHARED_NS;
 }
 
 enum ql_status ql_steps_run(struct ql_ctx *ctx, struct ql_steps *j, bool backward)
@@ -152,7 +245,10 @@ enum ql_status ql_steps_run(struct ql_ctx *ctx, struct ql_steps *j, bool backwar
 	double products = (double)j->g.rows * (double)j->cell->gates * (double)j->g.hidden;
 	double work = products * ((double)j->g.hidden / (double)ctx->kernels->gemm_f32->rate + 2);
 
+	j->back = backward;
+	if (is_large(ctx, j))
+		return run_together(ctx, j);
 	j->block = ql_max64(1, ql_min64(QL_STEPS_BLOCK, ql_ceil_div(j->g.batch, ctx->threads)));
-	return ql_parallel_for(ctx, ql_ceil_div(j->g.batch, j->block), 1, work < 1e18 ? (int64_t)work : INT64_MAX,
-		backward ? backward_body : forward_body, j);
+	return ql_parallel_for(
+		ctx, ql_ceil_div(j->g.batch, j->block), 1, work < 1e18 ? (int64_t)work : INT64_MAX, sequences_body, j);
 }

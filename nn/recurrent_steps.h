@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The steps of a recurrent layer, forward and backward; shared by recurrent.c and recurrent_back.c.
  *
- * A task takes a block of sequences through all steps: per step the product with the packed w_hh and the cell's
- * function for each row. Sequences are independent of each other, so threads never wait for each other, and every
- * element has the same bits for any division into blocks.
+ * Every element has the same bits for any division among the threads.
  */
 #ifndef QUOLL_NN_RECURRENT_STEPS_H
 #define QUOLL_NN_RECURRENT_STEPS_H
@@ -62,7 +60,9 @@ struct ql_steps {
 	const struct ql_recurrent_cell *cell;
 	struct ql_sequences g;
 	struct ql_steps_factor w;
-	int64_t block;
+	bool back;
+	int64_t block;     /* sequences of a task */
+	int64_t now;       /* the step that all threads take together */
 	const char *h, *c; /* (batch, hidden): before the first step */
 	char *y, *kept;    /* (rows, hidden), (rows, width hidden) */
 	const char *bias_in, *bias_hidden;
@@ -84,7 +84,7 @@ static inline int64_t ql_steps_row(const struct ql_steps *j, int64_t b, int64_t 
 	return b * j->g.row + t * j->g.step;
 }
 
-/* Runs all steps; sets `block`. */
+/* Runs all steps; sets back, block and now. */
 enum ql_status ql_steps_run(struct ql_ctx *ctx, struct ql_steps *j, bool backward);
 
 /* C (m, n) = A (m, k) B (k, n) in double, strides in elements; slow, for checks. */

@@ -165,6 +165,9 @@ enum ql_status ql_gemm_f32_pack_codes(struct ql_ctx *ctx, struct ql_tensor *w, s
  * contiguous; a smaller n uses the first columns. Does not allocate or fail, for use in parallel loops. */
 void ql_gemm_f32_rows(
 	const struct ql_gemm_f32_panels *b, int64_t m, const float *a, int64_t a_row, float *c, int64_t ldc);
+/* The same for panels first..stop-1 alone. */
+void ql_gemm_f32_columns(const struct ql_gemm_f32_panels *b, int64_t first, int64_t stop, int64_t m, const float *a,
+	int64_t a_row, float *c, int64_t ldc);
 /* Name of the kernel that ql_gemm_f32 uses. */
 const char *ql_gemm_f32_name(struct ql_ctx *ctx);
 

@@ -119,18 +119,25 @@ enum ql_status ql_gemm_f32_pack_codes(struct ql_ctx *ctx, struct ql_tensor *w, s
 	return status;
 }
 
-void ql_gemm_f32_rows(
-	const struct ql_gemm_f32_panels *b, int64_t m, const float *a, int64_t a_row, float *c, int64_t ldc)
+void ql_gemm_f32_columns(const struct ql_gemm_f32_panels *b, int64_t first, int64_t stop, int64_t m, const float *a,
+	int64_t a_row, float *c, int64_t ldc)
 {
 	int mr = b->kernel->mr, nr = b->kernel->nr;
+	int64_t last = ql_min64(stop * nr, b->n);
 
-	if (b->k == 0)
+	if (b->k == 0 && last > first * nr)
 		for (int64_t i = 0; i < m; i++)
-			memset(c + i * ldc, 0, (size_t)b->n * sizeof(*c));
-	for (int64_t j = 0; j < b->n; j += nr)
+			memset(c + i * ldc + first * nr, 0, (size_t)(last - first * nr) * sizeof(*c));
+	for (int64_t j = first * nr; j < last; j += nr)
 		for (int64_t l = 0; l < b->k; l += QL_GEMM_DEPTH)
 			for (int64_t i = 0; i < m; i += mr)
 				b->kernel->tile((int)ql_min64(mr, m - i), (int)ql_min64(nr, b->n - j),
 					ql_min64(QL_GEMM_DEPTH, b->k - l), a + i * a_row + l, a_row,
 					b->data + j * b->k + l * nr, nr, c + i * ldc + j, ldc, l > 0);
+}
+
+void ql_gemm_f32_rows(
+	const struct ql_gemm_f32_panels *b, int64_t m, const float *a, int64_t a_row, float *c, int64_t ldc)
+{
+	ql_gemm_f32_columns(b, 0, ql_ceil_div(b->n, b->kernel->nr), m, a, a_row, c, ldc);
 }
