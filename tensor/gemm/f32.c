@@ -72,6 +72,7 @@ const char *ql_gemm_f32_name(struct ql_ctx *ctx)
 struct copy {
 	struct matrix from;
 	int64_t rows, columns, pitch;
+	int variant;
 	float *to;
 };
 
@@ -85,6 +86,10 @@ static void copy_body(void *arg, int64_t begin, int64_t end)
 		const float *from = c->from.data + first * c->from.row;
 		float *to = c->to + first * c->pitch;
 
+		if (c->from.row == 1 && c->columns <= INT_MAX) {
+			ql_gemm_panel_f32(c->variant, from, 1, c->from.column, rows, (int)c->columns, c->pitch, to);
+			continue;
+		}
 		for (int64_t j = 0; j < c->columns; j++)
 			for (int64_t i = 0; i < rows; i++)
 				to[i * c->pitch + j] = from[i * c->from.row + j * c->from.column];
@@ -95,7 +100,11 @@ static void copy_body(void *arg, int64_t begin, int64_t end)
  * to the same few cache sets. */
 static enum ql_status copy_rows(struct ql_ctx *ctx, int64_t rows, int64_t columns, struct matrix *x)
 {
-	struct copy c = {.from = *x, .rows = rows, .columns = columns, .pitch = columns + (columns % 512 ? 0 : 16)};
+	struct copy c = {.from = *x,
+		.rows = rows,
+		.columns = columns,
+		.pitch = columns + (columns % 512 ? 0 : 16),
+		.variant = ctx->kernels->simd->variant};
 	uint64_t bytes;
 
 	if (!ql_size_mul((uint64_t)c.pitch, sizeof(float), &bytes))
