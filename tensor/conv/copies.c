@@ -10,6 +10,8 @@
 
 #include "tensor/vmath/simd.h"
 
+#define LONGEST (1 << 20) /* rows, and numbers of one */
+
 typedef float half __attribute__((vector_size(32)));
 
 /* One copy of some planes: `rows` rows of n numbers, with zeros between them and on both sides. */
@@ -79,25 +81,27 @@ QL_INLINE void step_row(const float *from, int64_t n, int64_t step, float *to)
 }
 
 #define FILL(row_of) \
-	{ \
-		for (int64_t p = 0; p < f->planes; p++) { \
-			const float *from = f->from + p * f->far; \
-			float *to = f->to + p * f->apart; \
+	for (int64_t p = 0; p < f->planes; p++) { \
+		const float *from = f->from + p * f->far; \
+		float *to = f->to + p * f->apart; \
 \
-			zeros(to, f->before); \
-			to += f->before; \
-			for (int64_t r = 0; r < f->rows; r++, from += f->row, to += f->pitch) { \
-				row_of(from, f->n, f->step, to); \
-				zeros(to + f->n, r + 1 < f->rows ? f->pitch - f->n : f->after); \
-			} \
+		zeros(to, f->before); \
+		to += f->before; \
+		for (int64_t r = 0; r < f->rows; r++, from += f->row, to += f->pitch) { \
+			row_of(from, f->n, f->step, to); \
+			zeros(to + f->n, r + 1 < f->rows ? f->pitch - f->n : f->after); \
 		} \
 	}
-QL_SIMD(void, fill_all, (const struct fill *f), FILL(copy_row))
-QL_SIMD(void, fill_second, (const struct fill *f), FILL(pick_row))
-static void fill_steps(const struct fill *f) FILL(step_row)
+QL_SIMD(void, fill_all, (const struct fill *f), {FILL(copy_row)})
+QL_SIMD(void, fill_second, (const struct fill *f), {FILL(pick_row)})
 
-	/* The first i with first + i * step >= least */
-	static int64_t reach(int64_t least, int64_t first, int64_t step)
+static void fill_steps(const struct fill *f)
+{
+	FILL(step_row)
+}
+
+/* The first i with first + i * step >= least */
+static int64_t reach(int64_t least, int64_t first, int64_t step)
 {
 	return first >= least ? 0 : ql_ceil_div(least - first, step);
 }
@@ -170,6 +174,8 @@ struct ql_copies ql_copies_of(const struct ql_unfold *u, int64_t rows, int vecto
 		.rows = rows + quotient(u->high[0], sy) - above,
 		.pitch = u->gw + (whole ? quotient(u->high[1], sx) - left : 0)};
 
+	if (c.rows > LONGEST || c.pitch > LONGEST)
+		return c;
 	for (int64_t t = 0; t < u->taps && c.n <= QL_COPIES; t++) {
 		int64_t y = quotient(u->y[t], sy), x = quotient(u->x[t], sx);
 		int64_t first = whole ? u->x[t] - (x - left) * sx : u->x[t];

@@ -11,7 +11,7 @@
 
 struct ql_copies {
 	const struct ql_unfold *u;
-	int64_t n;                /* copies of a plane, one after the other; 0: there would be too many */
+	int64_t n; /* copies of a plane, one after the other; 0: there would be too many, or they are too large */
 	int64_t rows, pitch;      /* of a copy; numbers of a row */
 	int64_t row[QL_COPIES];   /* row r of copy c is row row[c] + (r + top) * step[0] of the plane, if it has one, */
 	int64_t first[QL_COPIES]; /* from column first[c] on, every step[1]-th */
