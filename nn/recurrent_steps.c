@@ -166,6 +166,11 @@ static void cells(const struct ql_steps *j, int64_t lo, int64_t hi, int64_t t)
 
 /* ---- all steps ---- */
 
+static int64_t ns_of(double work)
+{
+	return work < 1e18 ? (int64_t)work : INT64_MAX;
+}
+
 /* Step i in the order of the computation */
 static int64_t step_of(const struct ql_steps *j, int64_t i)
 {
@@ -213,8 +218,8 @@ static void cells_body(void *arg, int64_t begin, int64_t end)
 static enum ql_status run_together(struct ql_ctx *ctx, struct ql_steps *j)
 {
 	int64_t panels = ql_ceil_div(j->w.n, j->w.panels.kernel->nr), rows = j->g.batch;
-	int64_t cells_ns = rows * j->cell->gates * j->g.hidden;
-	int64_t ns = rows * j->w.n * j->w.k / j->w.panels.kernel->rate;
+	int64_t cells_ns = ns_of((double)rows * (double)j->cell->gates * (double)j->g.hidden);
+	int64_t ns = ns_of((double)rows * (double)j->w.n * (double)j->w.k / j->w.panels.kernel->rate);
 	enum ql_status status = QL_OK;
 
 	for (int64_t i = 0; i < j->g.steps && !status; i++) {
@@ -249,6 +254,5 @@ enum ql_status ql_steps_run(struct ql_ctx *ctx, struct ql_steps *j, bool backwar
 	if (is_large(ctx, j))
 		return run_together(ctx, j);
 	j->block = ql_max64(1, ql_min64(QL_STEPS_BLOCK, ql_ceil_div(j->g.batch, ctx->threads)));
-	return ql_parallel_for(
-		ctx, ql_ceil_div(j->g.batch, j->block), 1, work < 1e18 ? (int64_t)work : INT64_MAX, sequences_body, j);
+	return ql_parallel_for(ctx, ql_ceil_div(j->g.batch, j->block), 1, ns_of(work), sequences_body, j);
 }

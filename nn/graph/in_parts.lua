@@ -22,7 +22,7 @@ local function decoded_places(g, steps)
 		local name, from = constant_of(g, node), found[step[1]]
 		if name then
 			found[step.results[1]] = {name = name, steps = {step}}
-		elseif node.op == 'view' and from and not from.shape then
+		elseif node.op == 'view' and from and not from.shape and #g:result_of(from.name).shape == 2 then
 			found[step.results[1]] = {name = from.name, shape = node.results[1].shape, steps = {from.steps[1], step}}
 		end
 	end
@@ -34,10 +34,10 @@ local function is_float(result)
 	return d and d.float and d.bits <= 32
 end
 
--- Whether operand `at` of the node may be codes of that shape beside floats.
-local function takes(g, node, at, shape)
+-- Whether operand `at` of the node, a value of some axes, may be codes beside floats; `flat`: a matrix of codes that was given those axes.
+local function takes(g, node, at, flat)
 	local form, first = ops.form(node.op), type(node.inputs[1]) == 'string' and g:result_of(node.inputs[1])
-	return form and form.in_parts and form.in_parts(at) and is_float(first) and (not shape or form.takes_flat and #shape == 4)
+	return form and form.in_parts and form.in_parts(at, #g:result_of(node.inputs[at]).shape) and is_float(first) and (not flat or form.takes_flat)
 end
 
 -- Calls each(step, at, place) for the operands that are values, the last step first: users come before what they use.
@@ -54,7 +54,7 @@ local function keep_needed(g, steps, places, found)
 	core.each_output(g, function(leaf) found[places[leaf.ref]] = nil end)
 	each_operand(steps, function(step, at, place)
 		local from, view = found[place], found[step.results[1]]
-		if from and not view and not takes(g, step.node, at, from.shape) then found[place] = nil end
+		if from and not view and not takes(g, step.node, at, from.shape ~= nil) then found[place] = nil end
 	end)
 	for place, from in next, found do -- a view of what is decoded all the same
 		if from.shape and not found[from.steps[1].results[1]] then found[place] = nil end

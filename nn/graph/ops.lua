@@ -11,8 +11,8 @@
 --   needs    true: it is an integer op only if its operands are codes of known range and (except 'places') out= is given
 --   all      every operand is an activation;  numbers  some may be numbers, which are not changed
 --   decodes  the op itself decodes codes of weights: in mode weight_only it is not changed
---   in_parts(at)   whether the float op takes codes as operand `at`, too, and decodes them in parts
---            (nn/graph/in_parts.lua);  takes_flat: also a matrix of codes, as a kernel of four axes
+--   in_parts(at, axes)   whether the float op takes codes of so many axes as operand `at`, too, and decodes them in parts
+--            (nn/graph/in_parts.lua);  takes_flat: also a matrix of codes, with the sizes of the kernel as k=
 --   fits(node, spec of the weight, spec of the input, weight)   false and the reason when this node has no integer version
 --   attrs(node, weight)   more attributes of the integer version, or nil
 --   macs(shape)  multiplications; shape(i): sizes of operand i, shape(0): of the first result

@@ -389,7 +389,8 @@ end
 
 local options = method('run', "g:run(x)  g:run({x, y})  g:run(x, {keep='conv1'})",
 	[[Runs the graph on x, for any batch size: the same ops in the same order as the traced module, so the results are bit-identical.
-Several inputs are given as a list. keep= names intermediate values ('conv1', a second result 'lstm1:2', or a list); they are returned
+Weights that are codes and that only products read are decoded by these in
+parts, never as a whole, unless keep=, check= or arena= ask for every value. Several inputs are given as a list. keep= names intermediate values ('conv1', a second result 'lstm1:2', or a list); they are returned
 after the outputs in a table by name. check=true compares dtypes and shapes with those of the graph.
 
 The graph of a quantized model (modes static and dynamic, by m:quantize or g:quantize) adds float products in a fixed order, that of

@@ -24,7 +24,6 @@
 #include "tensor/scratch.h"
 
 #define PIXELS 256 /* of a block */
-#define PANEL 64   /* of a tile, at most */
 #define TAPS 64    /* at most */
 #define SMALL 9    /* pixels of an image, at least: with fewer, tiles are mostly empty */
 #define TASKS_PER_THREAD 2

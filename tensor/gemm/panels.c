@@ -91,7 +91,7 @@ static void decode_body(void *arg, int64_t begin, int64_t end)
 	float *lines = ql_slots_enter(&p->slots, &slot);
 
 	for (int64_t c = begin * p->nr, some; c < ql_min64(end * p->nr, p->n); c += some) {
-		some = ql_min64(LINES, p->n - c);
+		some = ql_min64(ql_min64(LINES, p->nr - c % p->nr), p->n - c);
 		ql_decoder_read(p->codes, c, 0, some * p->k, lines);
 		ql_gemm_panel_f32(p->variant, lines, 1, p->k, p->k, (int)some, p->nr,
 			p->to + c / p->nr * p->nr * p->k + c % p->nr);

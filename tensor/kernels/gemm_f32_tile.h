@@ -105,7 +105,7 @@ QL_INLINE void taps_block(const int rows, const int vectors, const bool whole, i
 	for (int64_t n = 0; n < s->channels; n++, from += s->plane) {
 		for (int j = 0; ahead && j < vectors; j++)
 			__builtin_prefetch(from + ahead + LANES * j);
-		if (n < rows)
+		if (n < rows) /* of c, written at the end */
 			for (int j = 0; j < vectors; j++)
 				__builtin_prefetch(c + n * ldc + LANES * j, 1);
 		for (int64_t t = 0, l = n * channel; t < s->taps; t++, l += tap) {

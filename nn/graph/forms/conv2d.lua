@@ -9,7 +9,7 @@ local function fits(_, weight, input)
 end
 
 return {ops = {'conv2d'}, inputs = {1}, weights = {2}, gives = 'codes', fits = fits,
-	in_parts = function(at) return at == 2 end, takes_flat = true,
+	in_parts = function(at, axes) return at == 2 and axes == 4 end, takes_flat = true,
 	macs = function(shape)
 		local w, count = shape(2), 1
 		for _, d in ipairs(shape(0)) do count = count * d end

@@ -10,7 +10,7 @@ local function product(n) return function(shape)
 	return count * b[#b - n]
 end end
 
-local function in_parts(at) return at == 2 end
+local function in_parts(at, axes) return at == 2 and axes == 2 end
 
 -- One scale per output; axis is the axis of the outputs in the weight. Inputs whose codes have no integer product are decoded,
 -- together with weights of any format.

@@ -115,6 +115,16 @@ it('decodes what others read', function()
 	end
 end)
 
+it('decodes what products do not take in parts', function()
+	local w = tensor.randn(1, 32, 8):quantize 'int8' -- a list of matrices
+	local x = tensor.randn(2, 4, 32)
+	local g = graph_of(function(t, q) return t:matmul(q:dequantize()) end, w, x)
+	quant.fallback 'error'
+	local y = g:run(x)
+	quant.fallback 'silent'
+	assert(equal(y, x:matmul(w:dequantize())))
+end)
+
 it('leaves integers alone', function()
 	local w = tensor.randn(16, 32):quantize 'int8/1'
 	local x = tensor.randn(4, 32)
