@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Strips of codes (tensor/kernels/kernels.h) of a weight. All codes of a storage are replaced by strips (tensor/closed.h), unless there
+ * Strips of codes (tensor/kernels/kernels.h) of a weight. All codes of a storage are replaced by strips (strip_store.c), unless there
  * are panels in their place (i8_stored.c), which have the same groups of codes, further apart. Nothing holds a second copy: of a view, and
  * of codes in the block of their storage (1 KiB) or with many tails, strips are made for a product that needs them (blocks of
  * integers), in scratch memory; other products read such codes as they are.
@@ -15,82 +15,20 @@
 #include "tensor/codec.h"
 #include "tensor/gemm/gemm.h"
 #include "tensor/gemm/strip_codes.h"
+#include "tensor/gemm/strip_store.h"
 #include "tensor/grid.h"
-#include "tensor/parallel.h"
 #include "tensor/ragged.h"
 #include "tensor/scratch.h"
 #include "tensor/storage.h"
 
-#define HEAD 128    /* of strips, keeps them aligned */
-#define KEPT 256    /* bytes of a `kept` without a table */
-#define MANY 24     /* times what is kept: bytes of codes from which on it is, and a second product is waited for */
-#define SHARE 16    /* the part of the codes' bytes that tails may need */
-#define PACK_NS 0.6 /* per code */
+#define KEPT 256 /* bytes of a `kept` without a table */
+#define MANY 24  /* times what is kept: bytes of codes from which on it is, and a second product is waited for */
 #define ALIGN 64
-
-/* ---- in the place of codes ---- */
-
-struct stored {
-	struct ql_closed base;
-	int64_t n, k, bytes; /* rows, codes of a row; bytes of a strip */
-	const uint8_t *codes;
-};
-
-_Static_assert(sizeof(struct stored) <= HEAD, "the description has room in front");
-
-static int64_t get_one(const struct ql_closed *c, int64_t at)
-{
-	const struct stored *s = (const struct stored *)c;
-	int64_t row = at / s->k;
-
-	return ql_strip_code(c->dtype, s->codes + row / QL_STRIP * s->bytes, (int)(row % QL_STRIP), at % s->k);
-}
-
-struct unpacking {
-	const struct stored *from;
-	void *dense;
-};
-
-static void unpack_body(void *arg, int64_t begin, int64_t end)
-{
-	const struct unpacking *u = arg;
-	const struct stored *s = u->from;
-
-	for (int64_t i = begin; i < end; i++)
-		ql_strip_unpack(s->base.dtype, s->codes + i * s->bytes, (int)ql_min64(QL_STRIP, s->n - i * QL_STRIP),
-			s->k, u->dense, i * QL_STRIP * s->k, s->k);
-}
-
-static enum ql_status unpack_all(struct ql_ctx *ctx, const struct ql_closed *c, void *dense)
-{
-	struct unpacking u = {(const struct stored *)c, dense};
-
-	return ql_parallel_for(
-		ctx, ql_ceil_div(u.from->n, QL_STRIP), 1, (int64_t)(PACK_NS * (double)c->codes), unpack_body, &u);
-}
-
-static void drop(struct ql_ctx *ctx, struct ql_closed *c)
-{
-	ql_free(ctx, c);
-}
-
-static const struct ql_closed_kind kind = {.unpack = unpack_all, .get = get_one, .free = drop};
-
-/* The strips that t's storage holds, if they are those of t; else NULL. While it is open its codes may be written. */
-static const struct stored *stored_of(const struct ql_tensor *t)
-{
-	const struct stored *s = (const struct stored *)t->storage->closed;
-
-	return ql_is_closed(t) && s->base.kind == &kind && !t->offset && s->base.dtype == t->dtype &&
-			       s->n == t->shape[0] && s->k == t->shape[1]
-		       ? s
-		       : NULL;
-}
 
 /* Where the storage of t has its codes, as s->codes and s->nr; false: as they are. */
 static bool find_codes(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_strips *s)
 {
-	const struct stored *stored = stored_of(t);
+	const uint8_t *stored = ql_strips_stored(t);
 	struct ql_tensor b = *t; /* as the product has it: (k, n) */
 	struct ql_gemm_i8_panels panels;
 
@@ -99,22 +37,12 @@ static bool find_codes(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_
 	b.stride[0] = t->stride[1];
 	b.stride[1] = t->stride[0];
 	s->nr = 0;
-	s->codes = stored ? stored->codes : NULL;
+	s->codes = stored;
 	if (stored || !ql_gemm_i8_stored(ctx, &b, &panels) || !panels.kernel || panels.kernel->nr % QL_STRIP)
 		return stored;
 	s->codes = panels.data;
 	s->nr = panels.kernel->nr;
 	return true;
-}
-
-/* Nothing may hold the codes by their address. Rows that end within their last byte may be those of a view, which cuts longer ones
- * there. `bytes`: of all strips. */
-static bool can_store(const struct ql_ctx *ctx, const struct ql_tensor *t, int64_t bytes)
-{
-	int64_t now = (int64_t)t->storage->bytes;
-
-	return ql_closed_may_move(ctx) && ql_dtype_pitch(t->dtype, t->shape[1]) == t->shape[1] && ql_can_close(t) &&
-	       !ql_storage_inside(t->storage, t->storage->data) && bytes <= now + now / SHARE;
 }
 
 /* ---- form ---- */
@@ -221,75 +149,10 @@ static enum ql_status read_zeros(struct ql_ctx *ctx, const struct ql_qparams *q,
 
 /* ---- making and keeping ---- */
 
-struct packing {
-	const struct ql_strips *s;
-	const void *rows;
-	int64_t at, pitch;
-	uint8_t *to;
-};
-
-static void pack_body(void *arg, int64_t begin, int64_t end)
-{
-	const struct packing *p = arg;
-
-	for (int64_t i = begin; i < end; i++)
-		ql_strip_pack(p->s->dtype, p->rows, p->at + i * QL_STRIP * p->pitch, p->pitch,
-			(int)ql_min64(QL_STRIP, p->s->n - i * QL_STRIP), p->s->k, p->to + i * p->s->bytes);
-}
-
-static enum ql_status pack_all(struct ql_ctx *ctx, struct ql_storage *codes, struct packing *p)
-{
-	double numbers = (double)(p->s->n * p->s->k);
-	enum ql_status status =
-		ql_closed_open(ctx, codes); /* products of integers may have put panels in their place */
-
-	if (status)
-		return status;
-	p->rows = codes->data;
-	status = ql_parallel_for(ctx, ql_ceil_div(p->s->n, QL_STRIP), 1, (int64_t)(PACK_NS * numbers), pack_body, p);
-	ql_closed_close(ctx, codes);
-	return status;
-}
-
 /* Bytes of a `kept`. */
 static uint64_t kept_bytes(const struct ql_qparams *q, const struct ql_strips *s)
 {
 	return KEPT + (q->scheme->table_fill && s->form.bits == 8 ? VALUES * sizeof(float) : 0);
-}
-
-static int64_t all_bytes(const struct ql_strips *s)
-{
-	return ql_mul64(ql_ceil_div(s->n, QL_STRIP), s->bytes);
-}
-
-/* Puts strips in the place of the codes of t; *codes stays NULL without memory for them. */
-static enum ql_status store(struct ql_ctx *ctx, struct ql_tensor *t, struct packing *p, const uint8_t **codes)
-{
-	const struct ql_strips *s = p->s;
-	uint64_t bytes = (uint64_t)ql_add64(HEAD, all_bytes(s));
-	struct stored *stored = ql_alloc(ctx, bytes);
-	enum ql_status status;
-
-	if (!stored)
-		return QL_OK;
-	p->to = (uint8_t *)stored + HEAD;
-	status = pack_all(ctx, t->storage, p);
-	if (status) {
-		ql_free(ctx, stored);
-		return status;
-	}
-	*codes = p->to;
-	*stored = (struct stored){.base = {.kind = &kind,
-					  .dtype = t->dtype,
-					  .codes = s->n * s->k,
-					  .dense = t->storage->bytes,
-					  .bytes = bytes},
-		.n = s->n,
-		.k = s->k,
-		.bytes = s->bytes,
-		.codes = p->to};
-	ql_storage_close(ctx, t->storage, &stored->base);
-	return QL_OK;
 }
 
 static const char maker = 's'; /* strips do not depend on the kernel */
@@ -363,14 +226,14 @@ static enum ql_status place_values(
 /* Gives s its codes: those in the place of t's, or else strips in scratch memory. */
 static enum ql_status place_codes(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_strips *s)
 {
-	struct packing p = {.s = s, .at = t->offset, .pitch = ql_dtype_pitch(t->dtype, t->shape[1])};
+	uint8_t *strips;
 
 	if (find_codes(ctx, t, s))
 		return QL_OK;
-	if (can_store(ctx, t, all_bytes(s)))
-		return store(ctx, t, &p, &s->codes);
-	s->codes = p.to = ql_scratch_take(ctx, (uint64_t)all_bytes(s));
-	return p.to ? pack_all(ctx, t->storage, &p) : QL_ERR_MEMORY;
+	if (ql_strips_can_store(ctx, t))
+		return ql_strips_store(ctx, t, &s->codes);
+	s->codes = strips = ql_scratch_take(ctx, (uint64_t)ql_strips_bytes(t));
+	return strips ? ql_strips_pack(ctx, t, strips) : QL_ERR_MEMORY;
 }
 
 /* With `place` to be kept there, else in scratch memory. *out stays NULL without memory, or where zero points do not fit. */
@@ -467,7 +330,7 @@ static enum ql_status keep(
 	if (!form_of(lines, out))
 		return QL_OK;
 	out->variant = ctx->kernels->simd->variant;
-	held = find_codes(ctx, lines, out) || can_store(ctx, lines, all_bytes(out));
+	held = find_codes(ctx, lines, out) || ql_strips_can_store(ctx, lines);
 	out->codes = NULL;
 	out->nr = 0;
 	if (!held && !at_once)
@@ -495,7 +358,8 @@ enum ql_status ql_strips_keep_codes(struct ql_ctx *ctx, struct ql_tensor *lines,
 	const struct kept *unused;
 
 	*out = (struct ql_strips){0};
-	return ql_dtypes[lines->dtype].bits < 8 || stored_of(lines) ? keep(ctx, lines, false, out, &unused) : QL_OK;
+	return ql_dtypes[lines->dtype].bits < 8 || ql_strips_stored(lines) ? keep(ctx, lines, false, out, &unused)
+									   : QL_OK;
 }
 
 /* ---- reading ---- */
