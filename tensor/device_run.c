@@ -310,8 +310,7 @@ static struct ql_tensor *encoded(const struct ql_call *call)
 	return call->op->flags & QL_ENCODES && !call->in[0]->q ? call->in[0] : NULL;
 }
 
-/* Allocates the results on the device; *reason is set if only the host can. */
-static enum ql_status allocate(struct ql_ctx *ctx, struct ql_call *call, const char **reason)
+enum ql_status ql_call_allocate(struct ql_ctx *ctx, struct ql_call *call, const char **reason)
 {
 	const struct ql_spec *spec = wanted_spec(call);
 	bool keeps = !spec && ql_call_keeps_params(ctx, call);
@@ -375,7 +374,7 @@ static enum ql_status try_device(struct ql_ctx *ctx, struct ql_call *call, const
 	for (int i = 0; i < call->n_out && !status; i++)
 		status = ql_shape_check(ctx, call->op->doc.name, call->result[i].rank, call->result[i].shape);
 	if (!status)
-		status = allocate(ctx, call, reason);
+		status = ql_call_allocate(ctx, call, reason);
 	if (status || *reason)
 		return status;
 	plan = call->device->find(call->device, call);
@@ -386,9 +385,7 @@ static enum ql_status try_device(struct ql_ctx *ctx, struct ql_call *call, const
 	return QL_OK;
 }
 
-/* Whether infer says all that a kernel's results need: not of ops with lists, results that may be operands, and constructors
- * of codes. */
-static bool has_results(const struct ql_call *call)
+bool ql_call_has_results(const struct ql_call *call)
 {
 	bool codes = wanted_spec(call);
 
@@ -515,7 +512,7 @@ enum ql_status ql_device_eval(struct ql_ctx *ctx, struct ql_call *call)
 		status = ql_call_check_integer(ctx, call, NULL);
 	if (status)
 		return status;
-	if (has && has_results(call)) {
+	if (has && ql_call_has_results(call)) {
 		reason = NULL;
 		status = try_device(ctx, call, &reason);
 		if (status || !reason)

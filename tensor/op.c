@@ -13,6 +13,7 @@
 #include "tensor/fallback.h"
 #include "tensor/images.h"
 #include "tensor/ledger.h"
+#include "tensor/meta.h"
 #include "tensor/ragged.h"
 #include "tensor/remote.h"
 #include "tensor/rng.h"
@@ -486,6 +487,7 @@ enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	uint64_t operands = ql_ledger_key(call);
 	enum ql_status status;
+	bool meta = false;
 
 	call->n_out = 1;
 	call->path = call->kernel = call->reason = NULL;
@@ -495,14 +497,18 @@ enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
 	if (!status)
 		status = ql_call_place(ctx, call);
 	if (!status)
-		status = call->device->remote ? ql_device_eval(ctx, call) : ql_op_eval(ctx, call);
+		meta = !call->device->remote && ql_meta_wanted(ctx, call);
+	if (!status)
+		status = call->device->remote ? ql_device_eval(ctx, call)
+			 : meta               ? ql_meta_eval(ctx, call)
+					      : ql_op_eval(ctx, call);
 	if (!status && !call->into && ql_tape_wanted(ctx, call))
 		status = ql_tape_record(ctx, call);
 	drop_private(ctx, call);
 	status = ql_failed_in(ctx, call->op->doc.name, status);
 	if (status)
 		ql_call_drop(ctx, call);
-	else
+	else if (!meta)
 		record(ctx, call, operands);
 	if (!status && call->into) {
 		ql_call_drop(ctx, call);

@@ -16,6 +16,7 @@
 #include "quant/integer/fixed.h"
 #include "quant/ranges/quantize.h"
 #include "tensor/ledger.h"
+#include "tensor/meta.h"
 #include "tensor/remote.h"
 
 static const char recorder[] = "quoll.recorder"; /* registry: the function; nil: none */
@@ -315,12 +316,27 @@ static int take_origin(lua_State *L)
 	return 0;
 }
 
+/* internal.meta(t): t, new and of no other use, has no values (tensor/meta.h) -> t */
+static int meta(lua_State *L)
+{
+	ql_meta_mark(ql_ctx_of(L), ql_check_tensor(L, 1, "meta"));
+	lua_settop(L, 1);
+	return 1;
+}
+
+/* internal.is_meta(t): whether t has no values */
+static int is_meta(lua_State *L)
+{
+	lua_pushboolean(L, ql_is_meta(ql_check_tensor(L, 1, "is_meta")));
+	return 1;
+}
+
 int ql_open_record(lua_State *L)
 {
 	static const luaL_Reg functions[] = {{"record", set_recorder}, {"identity", identity}, {"storage", storage},
 		{"recorded", recorded}, {"ledger_counts", ledger_counts}, {"take_origin", take_origin},
 		{"op", op_function}, {"spec_params", spec_params}, {"fixed", fixed}, {"exp_int", exp_int},
-		{"place", place}, {"non_negative", non_negative}, {NULL, NULL}};
+		{"place", place}, {"non_negative", non_negative}, {"meta", meta}, {"is_meta", is_meta}, {NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	luaL_setfuncs(L, functions, 0);
