@@ -14,6 +14,7 @@ local EXCEPTIONS = { -- file, a text of the line, and why the name is needed the
 	{'nn/export/decode.lua', "scale:dtype() == 'float8_e8m0'", 'the bits of scales are read by the format that they are stored in'},
 	{'nn/export/interface.lua', "dtype == 'int8'", 'a word of the option interface='},
 	{'nn/export/ops/recurrent.lua', "node.attrs.states == 'int8'", 'a word of the attribute states'},
+	{'nn/onnx/ops/resize.lua', "'asymmetric'", 'a mode of coordinates of ONNX'},
 	{'nn/data/folder.lua', "t:dtype() ~= 'uint8'", 'what image files hold'},
 	{'nn/data/dataset_idx.lua', "t:dtype() ~= 'uint8'", 'what the files of these data sets hold'},
 	{'interp/repl/workspace.lua', "bytes:dtype() ~= 'uint8'", 'a string is stored as bytes'},

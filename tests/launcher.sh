@@ -140,7 +140,7 @@ for package do : >"$have/$package"; [ ! -e "$store/$package" ] || cp "$store/$pa
 fake "$store/gcc" 'needs() { [ -e "$have/$1" ] || exit 1; }
 case $* in *-print-file-name=*) echo "${1#*=}"; exit ;; esac
 needs libc6-dev; source=$(cat)
-case $* in *-lcjson*) needs libcjson-dev ;; *-lpng*) needs libpng-dev ;; *-llzma*) needs liblzma-dev ;;
+case $* in *-lcjson*) needs libcjson-dev ;; *-lpng*) needs libpng-dev ;; *-llzma*) needs liblzma-dev ;; *-lprotobuf-nanopb*) needs libnanopb-dev ;;
 *-l:liblua5.4.a*) needs liblua5.4-dev ;; *-llua* | *-l:*) exit 1 ;; *-lz*) needs zlib1g-dev ;; *-m32*) needs gcc-12-multilib ;; esac'
 fake "$store/ninja-build" :
 fake "$store/cmake" 'case $1 in --build) printf "#!/bin/sh\necho ran \$*\n" >"$2/quoll"; PATH=/bin:/usr/bin chmod +x "$2/quoll" ;;

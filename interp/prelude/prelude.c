@@ -53,6 +53,9 @@
 #define X(name) EMBED("nn/graph/passes/" #name, ENTRY, "")
 #include "nn/graph/passes.def"
 #undef X
+#define X(name) EMBED("nn/onnx/ops/" #name, ENTRY, "")
+#include "nn/onnx/ops.def"
+#undef X
 #undef MODULE
 #undef METHODS
 #undef FUNCTION

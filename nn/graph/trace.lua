@@ -62,6 +62,7 @@ end
 ---------------------------------------------------------------- merging three records
 
 local function same_values(a, b)
+	if rawequal(a, b) then return true end
 	if a:dtype() ~= b:dtype() or a:dim() ~= b:dim() or a:quantized() ~= b:quantized() then return false end
 	for i = 1, a:dim() do
 		if a:size(i) ~= b:size(i) then return false end
@@ -338,6 +339,20 @@ local function axes_of(inputs, batch)
 	return axes
 end
 
+-- variant(i): the input tensors for batch i, with their names.
+local function run(m, inputs, trees, axes, variant_of, dead)
+	local _ <close> = internal.nograd()
+	local _ <close> = fit.in_mode(m, false)
+	local raws = {}
+	for i = 1, #size.batches do
+		fit.begin_pass(m, {})
+		raws[i] = record.run(m, variant_of(i), trees)
+	end
+	local list, made = merge(raws)
+	check_outputs(raws)
+	return core.build(assemble(m, raws[1], list, made, inputs, trees, axes), dead)
+end
+
 local options = base.doc {name = 'graph.trace', usage = 'graph.trace(m, x)  graph.trace(m, {x, y})',
 	text = [[Returns the graph of a module: every op of its forward as a named node, with sizes for any batch (B). x is an example input, plain or
 codes with one scale; several inputs, also nested, are given as a list.
@@ -364,16 +379,23 @@ local function trace(m, x, o)
 	base.list('trace', given)
 	for i, value in ipairs(given) do trees[i] = flatten(value, #given == 1 and 'input' or 'input' .. i, inputs) end
 	local axes = axes_of(inputs, o.batch)
-	local _ <close> = internal.nograd()
-	local _ <close> = fit.in_mode(m, false)
-	local raws = {}
-	for i = 1, #size.batches do
-		fit.begin_pass(m, {})
-		raws[i] = record.run(m, variant(inputs, axes, i), trees)
-	end
-	local list, made = merge(raws)
-	check_outputs(raws)
-	return core.build(assemble(m, raws[1], list, made, inputs, trees, axes), o.dead)
+	return run(m, inputs, trees, axes, function(i) return variant(inputs, axes, i) end, o.dead)
 end
 
-return {trace = trace}
+-- The graph of m for inputs without values: a list of {name=, dtype=, shape=, axis= of the batch or false}, the operands of m.
+-- Nothing is computed but what is known without the inputs.
+local function abstract(m, inputs)
+	local axes, trees = {}, {}
+	for i, input in ipairs(inputs) do axes[input.name], trees[i] = input.axis, {ref = input.name} end
+	return run(m, inputs, trees, axes, function(k)
+		local list = {}
+		for i, input in ipairs(inputs) do
+			local sizes = table.move(input.shape, 1, #input.shape, 1, {dtype = input.dtype, device = 'cpu'})
+			if input.axis then sizes[input.axis] = size.batches[k] end
+			list[i] = {name = input.name, tensor = internal.meta(tensor.empty(sizes))}
+		end
+		return list
+	end)
+end
+
+return {trace = trace, abstract = abstract}

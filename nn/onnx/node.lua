@@ -1,0 +1,72 @@
+-- SPDX-License-Identifier: MIT
+-- A node of an ONNX graph, for the files of nn/onnx/ops.def. Such a file returns {Relu = function(n, x, …) … end, …}: what the op computes,
+-- by ops of Quoll, given its inputs (nil: not given) and the node:
+--   n.op, n.name, n.opset (version of its domain), n.outputs (how many it has)
+--   n:attr(name, default)   attribute: number, text, list, tensor
+--   n:fail(format, …)       one line that names the node
+-- It returns the outputs. A file may be {domain = 'com.microsoft', ops = {…}}.
+--
+-- Values are tensors. One that depends on the model's inputs has no values while the graph is made (tensor/meta.h); others are known and
+-- are computed at once. ONNX counts axes and positions from 0: what is here `axis` counts from 1.
+local _, internal = ...
+local base = internal.import 'interp/prelude/base'
+
+local node = {}
+node.__index = node
+
+function node:fail(...)
+	base.fail("load: '%s': node '%s' (%s): %s", self.file.path, self.name, self.op, string.format(...))
+end
+
+function node:attr(name, default)
+	local value = self.attrs[name]
+	if value == nil then return default end
+	return value
+end
+
+function node.known(x) return x and not internal.is_meta(x) end
+
+-- The numbers of a known tensor as a list, which is not recorded; what: its name in errors.
+function node:list(x, what)
+	if not node.known(x) then self:fail('%s: wanted numbers that do not depend on the values of the inputs, got others', what) end
+	local before = internal.record(nil)
+	local list = x:dim() == 0 and {x:item()} or x:contiguous():view(-1):totable()
+	internal.record(before)
+	return list
+end
+
+function node:number(x, what)
+	local list = self:list(x, what)
+	if #list ~= 1 then self:fail('%s: wanted one number, got %d', what, #list) end
+	return list[1]
+end
+
+-- An axis of ONNX as one of Quoll.
+function node:axis(axis, rank)
+	if math.type(axis) ~= 'integer' or axis < -rank or axis >= rank then
+		self:fail('axis: wanted one of %d axes, got %s', rank, tostring(axis))
+	end
+	return axis < 0 and rank + axis + 1 or axis + 1
+end
+
+-- The axes of an attribute, or of an input from some opset on; nil if there are none.
+function node:axes(x, rank)
+	local list = self.attrs.axes
+	if not list and x then list = self:list(x, 'axes') end
+	if not list then return nil end
+	local axes = {}
+	for i, axis in ipairs(list) do axes[i] = self:axis(axis, rank) end
+	return axes
+end
+
+function node.shape(x) return {x:size()} end
+
+-- Positions of ONNX (from 0, negative from the end) as those of Quoll.
+function node.positions(ids)
+	ids = ids:to 'int64'
+	return ids + ids:ge(0):to 'int64'
+end
+
+function node.is_float(x) return quant.dtype(x:dtype()).float end
+
+return node

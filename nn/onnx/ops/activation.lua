@@ -1,0 +1,55 @@
+-- SPDX-License-Identifier: MIT
+-- Activations and functions of one operand.
+local function same(name)
+	return function(_, x) return x[name](x) end
+end
+
+local ops = {}
+for onnx, name in next, {Relu = 'relu', Sigmoid = 'sigmoid', Tanh = 'tanh', Exp = 'exp', Log = 'log', Sqrt = 'sqrt', Reciprocal = 'reciprocal',
+	Abs = 'abs', Neg = 'neg', Floor = 'floor', Ceil = 'ceil', Round = 'round', Sign = 'sign', Erf = 'erf', Sin = 'sin', Cos = 'cos', Tan = 'tan',
+	Asin = 'asin', Acos = 'acos', Atan = 'atan', IsNaN = 'isnan', HardSwish = 'hardswish', Not = 'bnot', BitwiseNot = 'bnot'} do
+	ops[onnx] = same(name)
+end
+
+function ops.Identity(_, x) return x end
+function ops.Dropout(n, x, ratio, training)
+	if training and n:number(training, 'training_mode') ~= 0 and (not ratio or n:number(ratio, 'ratio') ~= 0) then
+		n:fail 'training_mode: wanted false, got true'
+	end
+	if n.outputs > 1 then return x, tensor.ones {dtype = 'bool', table.unpack(n.shape(x))} end
+	return x
+end
+
+function ops.LeakyRelu(n, x) return x:leakyrelu(n:attr('alpha', 0.01)) end
+function ops.Softplus(_, x) return x:softplus() end
+function ops.Gelu(n, x) return x:gelu {approximate = n:attr('approximate', 'none')} end
+function ops.Swish(n, x)
+	local alpha = n:attr('alpha', 1.0)
+	if alpha == 1 then return x:silu() end
+	return x * (x * alpha):sigmoid()
+end
+
+function ops.HardSigmoid(n, x) return (x * n:attr('alpha', 0.2) + n:attr('beta', 0.5)):clamp(0, 1) end
+
+-- Up to opset 12 all axes from `axis` on are one.
+local function lines(n, x, f)
+	local rank = x:dim()
+	if n.opset >= 13 then return f(x, n:axis(n:attr('axis', -1), rank)) end
+	local axis, sizes, rows, columns = n:axis(n:attr('axis', 1), rank), n.shape(x), 1, 1
+	if axis == rank then return f(x, rank) end
+	for i, size in ipairs(sizes) do
+		if i < axis then rows = rows * size else columns = columns * size end
+	end
+	return f(x:contiguous():view(rows, columns), 2):view(table.unpack(sizes))
+end
+
+function ops.Softmax(n, x) return lines(n, x, function(y, axis) return y:softmax(axis) end) end
+function ops.LogSoftmax(n, x) return lines(n, x, function(y, axis) return y:logsoftmax(axis) end) end
+
+function ops.Clip(n, x, low, high)
+	low, high = n:attr 'min' or low and n:number(low, 'min'), n:attr 'max' or high and n:number(high, 'max')
+	if not low and not high then return x end
+	return x:clamp {low = low, high = high}
+end
+
+return ops

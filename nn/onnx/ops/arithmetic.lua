@@ -1,0 +1,54 @@
+-- SPDX-License-Identifier: MIT
+-- Elementwise ops of two and more operands, with broadcasting.
+local ops = {}
+
+for onnx, name in next, {Add = 'add', Sub = 'sub', Mul = 'mul', Equal = 'eq', Less = 'lt', LessOrEqual = 'le', Greater = 'gt', GreaterOrEqual = 'ge',
+	And = 'band', Or = 'bor', Xor = 'bxor', BitwiseAnd = 'band', BitwiseOr = 'bor', BitwiseXor = 'bxor'} do
+	ops[onnx] = function(_, a, b) return a[name](a, b) end
+end
+
+-- Integers are divided towards 0.
+function ops.Div(n, a, b)
+	if n.is_float(a) then return a:div(b) end
+	local q = a:abs():idiv(b:abs())
+	return (a:sign() * b:sign()):to(a:dtype()) * q:to(a:dtype())
+end
+
+-- fmod=0: the sign of the divisor, as mod; fmod=1: that of the dividend.
+function ops.Mod(n, a, b)
+	if n:attr('fmod', 0) == 0 then return a:mod(b) end
+	local r = a:abs():mod(b:abs())
+	return r * a:sign():to(r:dtype())
+end
+
+-- The result has the type of the base.
+function ops.Pow(n, a, b)
+	if n.known(b) and b:nelem() == 1 and b:dim() <= a:dim() then
+		local power = n:list(b, 'exponent')[1]
+		if power == 2 and n.is_float(a) then return a:square() end
+		if power == 0.5 and n.is_float(a) then return a:sqrt() end
+	end
+	local y = a:pow(b)
+	return y:dtype() == a:dtype() and y or y:trunc():to(a:dtype())
+end
+
+local function fold(name)
+	return function(_, first, ...)
+		for _, x in ipairs {...} do first = first[name](first, x) end
+		return first
+	end
+end
+
+ops.Max, ops.Min, ops.Sum = fold 'maximum', fold 'minimum', fold 'add'
+function ops.Mean(n, ...)
+	local count = select('#', ...)
+	local y = ops.Sum(n, ...)
+	return count == 1 and y or y / count
+end
+
+function ops.BitShift(n, a, b)
+	if n:attr 'direction' == 'LEFT' then return a:shl(b) end
+	return a:shr(b)
+end
+
+return ops

@@ -1,0 +1,92 @@
+-- SPDX-License-Identifier: MIT
+-- Joining and cutting along axes.
+local ops = {}
+
+function ops.Concat(n, ...)
+	local list = {...}
+	local axis = n:axis(n:attr('axis', 1), list[1]:dim())
+	return #list == 1 and list[1] or tensor.cat(list, {axis = axis})
+end
+
+function ops.Split(n, x, split)
+	local axis = n:axis(n:attr('axis', 0), x:dim())
+	local sizes, size, start, parts = n:attr 'split' or split and n:list(split, 'split'), x:size(axis), 1, {}
+	if not sizes then
+		local count = n:attr('num_outputs', n.outputs)
+		local each = (size + count - 1) // count
+		sizes = {}
+		for i = 1, count do sizes[i] = math.max(0, math.min(each, size - each * (i - 1))) end
+	end
+	for i, length in ipairs(sizes) do
+		parts[i] = x:narrow(axis, start, length)
+		start = start + length
+	end
+	return table.unpack(parts)
+end
+
+local MOST = math.maxinteger
+
+local function ends_of(n, starts, ends, axes, steps, x)
+	starts = n:attr 'starts' or n:list(starts, 'starts')
+	ends = n:attr 'ends' or n:list(ends, 'ends')
+	axes = n:axes(axes, x:dim())
+	if not axes then
+		axes = {}
+		for i = 1, #starts do axes[i] = i end
+	end
+	return starts, ends, axes, steps and n:list(steps, 'steps')
+end
+
+function ops.Slice(n, x, given_starts, given_ends, given_axes, given_steps)
+	local starts, ends, axes, steps = ends_of(n, given_starts, given_ends, given_axes, given_steps, x)
+	for i, axis in ipairs(axes) do
+		local size, first, last, step = x:size(axis), starts[i], ends[i], steps and steps[i] or 1
+		if step == 0 then n:fail 'steps: wanted numbers other than 0, got 0' end
+		if first < 0 then first = first < -MOST + size and -1 or first + size end
+		if last < 0 then last = last < -MOST + size and -1 or last + size end
+		if step > 0 then
+			first, last = math.max(0, math.min(first, size)), math.max(0, math.min(last, size))
+			local length = math.max(0, (last - first + step - 1) // step)
+			if step == 1 then
+				if length ~= size then x = x:narrow(axis, math.min(first + 1, size), length) end
+			else
+				x = x:slice(axis, first + 1, length, step)
+			end
+		else
+			first, last = math.max(-1, math.min(first, size - 1)), math.max(-1, math.min(last, size - 1))
+			local length = math.max(0, (first - last - step - 1) // -step)
+			if step == -1 and length == size then
+				x = x:flip {axes = {axis}}
+			else
+				x = x:slice(axis, first + 1, length, step)
+			end
+		end
+	end
+	return x
+end
+
+function ops.Tile(n, x, repeats)
+	return x:tile(table.unpack(n:list(repeats, 'repeats')))
+end
+
+function ops.Pad(n, x, pads, value, axes)
+	local list = n:attr 'pads' or n:list(pads, 'pads')
+	local mode, fill = n:attr('mode', 'constant'), n:attr('value', value and n:number(value, 'constant_value') or 0)
+	local rank, order = x:dim(), axes and n:axes(axes, x:dim())
+	local before, after, sizes = {}, {}, {}
+	for i = 1, #list // 2 do
+		local axis = order and order[i] or i
+		before[axis], after[axis] = list[i], list[#list // 2 + i]
+	end
+	local any = false
+	for axis = rank, 1, -1 do
+		sizes[#sizes + 1], sizes[#sizes + 2] = before[axis] or 0, after[axis] or 0
+		any = any or sizes[#sizes] ~= 0 or sizes[#sizes - 1] ~= 0
+	end
+	if not any then return x end
+	while sizes[#sizes] == 0 and sizes[#sizes - 1] == 0 do sizes[#sizes], sizes[#sizes - 1] = nil, nil end
+	if mode == 'constant' then return x:pad {sizes = sizes, value = fill} end
+	return x:pad {sizes = sizes, mode = ({edge = 'edge', reflect = 'reflect', wrap = 'wrap'})[mode] or n:fail("mode: wanted constant, edge, reflect or wrap, got '%s'", mode)}
+end
+
+return ops

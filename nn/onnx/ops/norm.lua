@@ -1,0 +1,99 @@
+-- SPDX-License-Identifier: MIT
+-- Normalization.
+local ops = {}
+
+function ops.BatchNormalization(n, x, scale, shift, mean, variance)
+	if n:attr('training_mode', 0) ~= 0 then n:fail 'training_mode: wanted 0, got another' end
+	local sizes = {1, x:size(2)}
+	for i = 3, x:dim() do sizes[i] = 1 end
+	local factor = scale * (variance + n:attr('epsilon', 1e-5)):rsqrt()
+	local rest = shift - mean * factor
+	return x * factor:view(table.unpack(sizes)) + rest:view(table.unpack(sizes))
+end
+
+function ops.LayerNormalization(n, x, scale, shift)
+	local axis, eps = n:axis(n:attr('axis', -1), x:dim()), n:attr('epsilon', 1e-5)
+	if axis == x:dim() and scale:dim() == 1 and n.outputs == 1 then
+		if shift then return x:layernorm(scale, shift, {eps = eps}) end
+		return x:layernorm(scale, {eps = eps})
+	end
+	local axes = {}
+	for i = axis, x:dim() do axes[#axes + 1] = i end
+	local d = x - x:mean {axis = axes, keep = true}
+	local mean, factor = x:mean {axis = axes, keep = true}, (d:square():mean {axis = axes, keep = true} + eps):rsqrt()
+	local y = d * factor * scale
+	return shift and y + shift or y, mean, factor
+end
+
+-- Less its mean, over its deviation, along the axes, which stay; in float32 where `wide`.
+local function standard(x, axes, eps)
+	local d = x - x:mean {axis = axes, keep = true}
+	return d * (d:square():mean {axis = axes, keep = true} + eps):rsqrt()
+end
+
+local function axes_from(first, rank)
+	local axes = {}
+	for i = first, rank do axes[#axes + 1] = i end
+	return axes
+end
+
+local function per_channel(t, x)
+	local sizes = {1, t:size(1)}
+	for i = 3, x:dim() do sizes[i] = 1 end
+	return t:reshape(table.unpack(sizes))
+end
+
+function ops.InstanceNormalization(n, x, scale, shift)
+	return standard(x, axes_from(3, x:dim()), n:attr('epsilon', 1e-5)) * per_channel(scale, x) + per_channel(shift, x)
+end
+
+-- Up to opset 20 scale and shift are of groups.
+function ops.GroupNormalization(n, x, scale, shift)
+	local groups, sizes = n:attr 'num_groups', {x:size()}
+	local parts = {sizes[1], groups, sizes[2] // groups}
+	for i = 3, #sizes do parts[#parts + 1] = sizes[i] end
+	local y = standard(x:reshape(table.unpack(parts)), axes_from(3, #parts), n:attr('epsilon', 1e-5))
+	if n.opset < 21 then
+		y = y * per_channel(scale, y) + per_channel(shift, y)
+		return y:reshape(table.unpack(sizes))
+	end
+	return y:reshape(table.unpack(sizes)) * per_channel(scale, x) + per_channel(shift, x)
+end
+
+function ops.MeanVarianceNormalization(n, x)
+	local axes = n:axes(nil, x:dim()) or {1, 3, 4}
+	local d = x - x:mean {axis = axes, keep = true}
+	return d / (d:square():mean {axis = axes, keep = true}:sqrt() + 1e-9)
+end
+
+function ops.LpNormalization(n, x)
+	local axis, p = n:axis(n:attr('axis', -1), x:dim()), n:attr('p', 2)
+	local sum = p == 1 and x:abs():sum {axis = axis, keep = true} or x:square():sum {axis = axis, keep = true}:sqrt()
+	return tensor.where(sum:eq(0), x * 0, x / sum)
+end
+
+-- Over `size` neighbouring channels.
+function ops.LRN(n, x)
+	local size, channels = n:attr 'size', x:size(2)
+	local low, sum = (size - 1) // 2, nil
+	local square = x:square()
+	local pads = {}
+	for i = 1, 2 * (x:dim() - 2) do pads[i] = 0 end
+	pads[#pads + 1], pads[#pads + 2] = low, size - 1 - low
+	local wide = square:pad {sizes = pads}
+	for i = 1, size do
+		local part = wide:narrow(2, i, channels)
+		sum = sum and sum + part or part
+	end
+	return x / (sum * (n:attr('alpha', 1e-4) / size) + n:attr('bias', 1.0)):pow(n:attr('beta', 0.75))
+end
+
+function ops.RMSNormalization(n, x, scale)
+	local axis, eps = n:axis(n:attr('axis', -1), x:dim()), n:attr('epsilon', 1e-5)
+	if axis == x:dim() and scale:dim() == 1 then return x:rmsnorm(scale, {eps = eps}) end
+	local axes = {}
+	for i = axis, x:dim() do axes[#axes + 1] = i end
+	return x * (x:square():mean {axis = axes, keep = true} + eps):rsqrt() * scale
+end
+
+return ops

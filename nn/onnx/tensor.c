@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT
+ * TensorProto. Elements are raw_data, or in a field of numbers for their type, of which the low bytes are those of raw_data.
+ */
+#include "nn/onnx/onnx.h"
+
+#include <string.h>
+
+#include "tensor/io/elements.h"
+#include "tensor/view.h"
+
+/* How a data type is stored; bytes 0: two or four elements in a byte, of `packed` bits. */
+struct wire {
+	struct ql_element_wire of;
+	unsigned packed;
+};
+
+static bool wire_of(int64_t type, struct wire *w)
+{
+	static const struct wire wires[] = {
+		[1] = {{QL_float32, 4, false, false}, 0},
+		[2] = {{QL_uint8, 1, false, false}, 0},
+		[3] = {{QL_int8, 1, false, false}, 0},
+		[4] = {{QL_uint16, 2, false, false}, 0},
+		[5] = {{QL_int16, 2, false, false}, 0},
+		[6] = {{QL_int32, 4, false, false}, 0},
+		[7] = {{QL_int64, 8, false, false}, 0},
+		[9] = {{QL_bool, 1, false, false}, 0},
+		[10] = {{QL_float16, 2, false, false}, 0},
+		[11] = {{QL_float64, 8, false, false}, 0},
+		[12] = {{QL_int64, 4, false, true}, 0},
+		[13] = {{QL_int64, 8, false, true}, 0},
+		[16] = {{QL_bfloat16, 2, false, false}, 0},
+		[17] = {{QL_float8_e4m3, 1, false, false}, 0},
+		[19] = {{QL_float8_e5m2, 1, false, false}, 0},
+		[21] = {{QL_uint4, 0, false, false}, 4},
+		[22] = {{QL_int4, 0, false, false}, 4},
+		[24] = {{QL_float8_e8m0, 1, false, false}, 0},
+		[25] = {{QL_uint2, 0, false, false}, 2},
+		[26] = {{QL_int2, 0, false, false}, 2},
+	};
+
+	if (type < 1 || type >= (int64_t)(sizeof(wires) / sizeof(*wires)) ||
+		(!wires[type].of.bytes && !wires[type].packed))
+		return false;
+	*w = wires[type];
+	return true;
+}
+
+bool ql_onnx_dtype(int64_t type, unsigned *dtype)
+{
+	struct wire w;
+
+	if (!wire_of(type, &w))
+		return false;
+	*dtype = w.of.dtype;
+	return true;
+}
+
+static enum ql_status find_wire(struct ql_ctx *ctx, int64_t type, struct wire *w)
+{
+	if (wire_of(type, w))
+		return QL_OK;
+	return ql_fail(ctx, QL_ERR_UNSUPPORTED,
+		"data type: wanted numbers of up to 64 bits, bool, float8 of e4m3, e5m2 or e8m0, or integers of 2 or 4 bits, got %s (%lld)",
+		type == 8                  ? "strings"
+		: type == 14 || type == 15 ? "complex numbers"
+		: type == 23               ? "float4"
+					   : "another",
+		(long long)type);
+}
+
+/* ---- elements ---- */
+
+/* The codes of packed elements, `bits` each, low bits first and across rows, as bytes. */
+static enum ql_status read_packed(const struct ql_reader *r, uint64_t offset, uint64_t size, const struct wire *w,
+	int rank, const int64_t *shape, struct ql_tensor **out)
+{
+	unsigned per = 8 / w->packed, mask = (1u << w->packed) - 1;
+	bool is_signed = ql_dtypes[w->of.dtype].kind == QL_KIND_INT;
+	struct ql_tensor *bytes = NULL;
+	char *from = NULL;
+	enum ql_status status = ql_tensor_new(r->ctx, ql_dtype_whole(w->of.dtype), rank, shape, &bytes);
+	int64_t n = status ? 0 : ql_tensor_nelem(bytes);
+	uint8_t *to = status ? NULL : bytes->storage->data;
+
+	if (!status)
+		status = ql_reader_take(r, offset, size, "data", &from);
+	for (int64_t i = 0; i < n && !status; i++) {
+		unsigned code = (unsigned char)from[i / per] >> (unsigned)(i % per) * w->packed & mask;
+
+		to[i] = (uint8_t)(is_signed && code > mask / 2 ? code - mask - 1 : code);
+	}
+	ql_free(r->ctx, from);
+	if (!status)
+		status = ql_tensor_cast(r->ctx, bytes, w->of.dtype, out);
+	ql_tensor_release(r->ctx, bytes);
+	return status;
+}
+
+/* Bytes of so many elements. */
+static enum ql_status bytes_of(
+	struct ql_ctx *ctx, const struct wire *w, int rank, const int64_t *shape, uint64_t *bytes)
+{
+	enum ql_status status = ql_elements_size(ctx, rank, shape, w->packed ? 1 : w->of.bytes, bytes);
+
+	if (w->packed)
+		*bytes = *bytes / (8 / w->packed) + (*bytes % (8 / w->packed) != 0);
+	return status;
+}
+
+enum ql_status ql_onnx_elements(const struct ql_reader *r, uint64_t offset, uint64_t size, int64_t type, int rank,
+	const int64_t *shape, struct ql_tensor **out)
+{
+	struct wire w;
+	struct ql_stream s;
+	uint64_t wanted = 0;
+	enum ql_status status = find_wire(r->ctx, type, &w);
+
+	*out = NULL;
+	if (!status)
+		status = bytes_of(r->ctx, &w, rank, shape, &wanted);
+	if (status)
+		return status;
+	if (size != QL_ONNX_ALL && wanted != size)
+		return ql_fail(r->ctx, QL_ERR_FORMAT, "data: wanted %llu bytes, got %llu", (unsigned long long)wanted,
+			(unsigned long long)size);
+	status = ql_reader_check(r, offset, wanted, "data");
+	if (status || w.packed)
+		return status ? status : read_packed(r, offset, wanted, &w, rank, shape, out);
+	status = ql_stream_open(&s, r, offset, wanted, QL_STORED, 0);
+	if (!status)
+		status = ql_elements_read(&s, &w.of, rank, shape, out);
+	ql_stream_close(&s);
+	return status;
+}
+
+/* ---- the message ---- */
+
+enum field { DIMS = 1, TYPE = 2, FLOATS = 4, INTS = 5, LONGS = 7, RAW = 9, DOUBLES = 10, UNSIGNED = 11 };
+
+static const struct ql_pb_field fields[] = {{DIMS, QL_PB_INT, true, "dims", NULL},
+	{TYPE, QL_PB_INT, false, "data_type", NULL}, {RAW, QL_PB_BYTES, false, "raw_data", NULL},
+	{0, 0, false, NULL, NULL}};
+
+static const struct ql_pb_field numbers[] = {{FLOATS, QL_PB_FLOAT, true, "float_data", NULL},
+	{INTS, QL_PB_INT, true, "int32_data", NULL}, {LONGS, QL_PB_INT, true, "int64_data", NULL},
+	{DOUBLES, QL_PB_DOUBLE, true, "double_data", NULL}, {UNSIGNED, QL_PB_INT, true, "uint64_data", NULL},
+	{0, 0, false, NULL, NULL}};
+
+struct tensor_message {
+	struct ql_ctx *ctx;
+	int64_t type, shape[QL_MAX_RANK];
+	int rank;
+	bool raw;
+	uint64_t offset, size; /* of raw_data */
+	uint8_t *bytes;        /* as raw_data would be */
+	uint64_t room, filled;
+	unsigned step; /* bytes of a number */
+};
+
+static enum ql_status take_field(void *arg, const struct ql_pb_event *e)
+{
+	struct tensor_message *t = arg;
+
+	if (e->field->number == TYPE)
+		t->type = e->i;
+	if (e->field->number == RAW) {
+		t->raw = true;
+		t->offset = e->offset;
+		t->size = e->size;
+	}
+	if (e->field->number != DIMS)
+		return QL_OK;
+	if (t->rank == QL_MAX_RANK || e->i < 0)
+		return ql_fail(t->ctx, QL_ERR_FORMAT, "dims: wanted at most %d sizes of 0 and up, got %s", QL_MAX_RANK,
+			e->i < 0 ? "a negative one" : "more");
+	t->shape[t->rank++] = e->i;
+	return QL_OK;
+}
+
+static enum ql_status take_number(void *arg, const struct ql_pb_event *e)
+{
+	struct tensor_message *t = arg;
+	float single = (float)e->f;
+	const void *from = e->field->kind == QL_PB_FLOAT    ? (const void *)&single
+			   : e->field->kind == QL_PB_DOUBLE ? (const void *)&e->f
+							    : &e->i;
+
+	if (t->filled + t->step > t->room)
+		return ql_fail(t->ctx, QL_ERR_FORMAT, "data: wanted %llu numbers, got more",
+			(unsigned long long)(t->room / t->step));
+	memcpy(t->bytes + t->filled, from, t->step);
+	t->filled += t->step;
+	return QL_OK;
+}
+
+/* Reads numbers of other fields than raw_data, which have at least a byte each in the file. */
+static enum ql_status read_numbers(
+	const struct ql_reader *r, uint64_t offset, uint64_t size, struct tensor_message *t, struct ql_tensor **out)
+{
+	struct ql_reader memory;
+	struct wire w = {.packed = 0};
+	enum ql_status status = find_wire(r->ctx, t->type, &w);
+
+	if (!status)
+		status = bytes_of(r->ctx, &w, t->rank, t->shape, &t->room);
+	if (status)
+		return status;
+	t->step = w.packed ? 1 : w.of.bytes;
+	if (t->room / t->step > size)
+		return ql_fail(r->ctx, QL_ERR_FORMAT, "data: wanted %llu numbers, got %llu bytes",
+			(unsigned long long)(t->room / t->step), (unsigned long long)size);
+	t->bytes = ql_alloc(r->ctx, (size_t)t->room);
+	if (!t->bytes)
+		return QL_ERR_MEMORY;
+	status = ql_protobuf_read(r, offset, size, numbers, take_number, t);
+	ql_reader_memory(r->ctx, t->bytes, t->filled, &memory);
+	if (!status)
+		status = ql_onnx_elements(&memory, 0, t->filled, t->type, t->rank, t->shape, out);
+	ql_free(r->ctx, t->bytes);
+	return status;
+}
+
+enum ql_status ql_onnx_tensor(const struct ql_reader *r, uint64_t offset, uint64_t size, struct ql_tensor **out)
+{
+	struct tensor_message t = {.ctx = r->ctx};
+	enum ql_status status = ql_protobuf_read(r, offset, size, fields, take_field, &t);
+
+	*out = NULL;
+	if (status)
+		return status;
+	return t.raw ? ql_onnx_elements(r, t.offset, t.size, t.type, t.rank, t.shape, out)
+		     : read_numbers(r, offset, size, &t, out);
+}
