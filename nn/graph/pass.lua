@@ -95,13 +95,15 @@ given by name or by group, and run until they change nothing.
 fold: fold_norm (folds batch norm into the weights of the layer before it), fold_constants (evaluates nodes whose inputs are all
 constant).
 
+layers: make_linear (a product with a constant matrix becomes linear, a constant that is added to a layer its bias).
+
 fuse: fuse_activation (an activation becomes the act= of the layer before it), merge_equal (merges equal quantize nodes of one value),
 fuse_requantize (dequantize followed by quantize: removed if the parameters are equal, else one requantize), raise_quantize (moves a
 quantize up through ops that only move or compare elements, and makes it the out= of an integer op), clamp_codes (act='relu6' becomes
 'relu' where the largest code decodes to 6 or less, and a relu is removed where the smallest code decodes to 0, because the op before it
 saturates there).
 
-insert_borders inserts dequantize before ops without an integer version; dce removes nodes that no output needs (every pass does this,
+take_codes lets ops take the codes that their operands decode; insert_borders inserts dequantize before ops without an integer version; dce removes nodes that no output needs (every pass does this,
 too). The graph is checked after each pass: edges in both directions, order, types, no orphans.]],
 	[[m = nn.Sequential{nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()}
 g = graph.trace(m, tensor.ones(1, 3, 8, 8))

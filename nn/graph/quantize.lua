@@ -356,4 +356,13 @@ function methods.calibrate(g, data, o)
 	return g
 end
 
-return {plan = plan}
+-- A graph whose ops take the codes that their operands decode, and give codes where they are quantized.
+local function integers(g, rows)
+	local e = core.edit(g)
+	internal.import 'nn/graph/passes/take_codes'.run(e, function(name, what) rows[#rows + 1] = {pass = 'take_codes', node = name, what = what} end)
+	if e.changes == 0 then return g end
+	local made = pass.loose(e, {'merge_equal', 'fuse_requantize', 'raise_quantize'}, function(edit) settle(edit, {}) end, {'insert_borders'})
+	return pass.run(made, {'fuse'}, rows)
+end
+
+return {plan = plan, integers = integers}

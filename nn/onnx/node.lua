@@ -67,6 +67,42 @@ function node.positions(ids)
 	return ids + ids:ge(0):to 'int64'
 end
 
+-- f(…) of known values, not recorded.
+function node.quietly(_, f)
+	local before <close> = setmetatable({internal.record(nil)}, {__close = function(kept) internal.record(kept[1]) end})
+	return f(), before and nil
+end
+
+-- The quantized tensor that x decodes, or nil.
+function node:codes(x) return self.machine.codes[x] end
+
+-- A matrix turned: of a constant that is decoded codes, by turning the codes.
+function node:turned(b)
+	local q = self:codes(b)
+	if not q or not node.known(q) then return b:t() end
+	local turned = self:quietly(function() return q:t():contiguous() end)
+	local y = turned:dequantize()
+	self.machine.codes[y] = turned
+	return y
+end
+
+-- What a handler knows of a value: of x, or with a note of it; x nil: of the node's result.
+function node:note(x, note)
+	local notes = self.machine.notes
+	if note and not x then
+		self.of_result = note
+	elseif note then
+		notes[x] = note
+	else
+		return notes[x]
+	end
+end
+
+node.AFFINE = 'asymmetric' -- the scheme whose codes use both ends of their range
+
+-- x in that dtype.
+function node.to(x, dtype) return x:dtype() == dtype and x or x:to(dtype) end
+
 function node.is_float(x) return quant.dtype(x:dtype()).float end
 
 return node

@@ -10,6 +10,8 @@ local node = internal.import 'nn/onnx/node'
 local trace = internal.import 'nn/graph/trace'
 local module = internal.import 'nn/base/module'
 local pass = internal.import 'nn/graph/pass'
+local quantize = internal.import 'nn/graph/quantize'
+local report = internal.import 'interp/prelude/report'
 local fail = base.fail
 
 local OLDEST, NEWEST = 7, 28
@@ -159,8 +161,11 @@ local function all_known(inputs, n)
 	return true
 end
 
+local RECORDED = {DequantizeLinear = true} -- so that weights stay codes
+
 -- Whether a call on known values is to be recorded all the same.
 local function must_record(self, n, inputs, count)
+	if RECORDED[n.op] and quant.dtype(inputs[1]:dtype()).bits <= 16 then return true end
 	for i = 1, count do
 		local x = inputs[i]
 		if x and (self.recorded[x] or n.sized and self.dynamic[x]) then return true end
@@ -205,6 +210,7 @@ local function apply(self, n, handler, inputs, count)
 	end
 	local outputs = table.pack(handler(n, table.unpack(inputs, 1, count)))
 	if quiet then internal.record(before) else tracer.scope = scope end
+	if n.of_result and outputs[1] then self.notes[outputs[1]] = n.of_result end
 	mark(self, n, inputs, count, outputs, not quiet)
 	if quiet then keep(self, n, outputs) end
 	return outputs
@@ -373,7 +379,7 @@ end
 
 local function forward_of(f, inputs)
 	return function(_, ...)
-		local m = setmetatable({file = f, depth = 0, dynamic = {}, recorded = {}}, machine)
+		local m = setmetatable({file = f, depth = 0, dynamic = {}, recorded = {}, codes = {}, notes = {}}, machine)
 		local scope = {values = {}, initializers = f.initializers, versions = f.versions, kept = f.kept}
 		for i, input in ipairs(inputs) do scope.values[input.name] = select(i, ...) end
 		local results = {}
@@ -403,5 +409,7 @@ return function(path, o)
 	local named = {}
 	for i, input in ipairs(inputs) do named[i] = {name = clean(input.name), dtype = input.dtype, shape = input.shape, axis = input.axis} end
 	local g = trace.abstract(m, named)
-	return pass.run(g, {'fold'}, {})
+	local rows = {columns = {'pass', 'node', 'what'}}
+	g = pass.run(pass.run(g, {'fold'}, {}), {'layers', 'fuse'}, rows)
+	return quantize.integers(g, rows), report(rows)
 end

@@ -1,10 +1,16 @@
 -- SPDX-License-Identifier: MIT
 -- Elementwise ops of two and more operands, with broadcasting.
+local internal = select(2, ...)
 local ops = {}
 
-for onnx, name in next, {Add = 'add', Sub = 'sub', Mul = 'mul', Equal = 'eq', Less = 'lt', LessOrEqual = 'le', Greater = 'gt', GreaterOrEqual = 'ge',
+for onnx, name in next, {Add = 'add', Sub = 'sub', Equal = 'eq', Less = 'lt', LessOrEqual = 'le', Greater = 'gt', GreaterOrEqual = 'ge',
 	And = 'band', Or = 'bor', Xor = 'bxor', BitwiseAnd = 'band', BitwiseOr = 'bor', BitwiseXor = 'bxor'} do
 	ops[onnx] = function(_, a, b) return a[name](a, b) end
+end
+
+function ops.Mul(n, a, b)
+	local scaled = internal.import 'nn/onnx/ops/quantize'.scaled
+	return scaled(n, a, b) or scaled(n, b, a) or a:mul(b)
 end
 
 -- Integers are divided towards 0.

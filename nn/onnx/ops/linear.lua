@@ -10,7 +10,7 @@ function ops.Gemm(n, a, b, c)
 	if n:attr('transA', 0) ~= 0 then a = a:t() end
 	if c and beta ~= 1 then c = c * beta end
 	if alpha ~= 1 then a = a * alpha end
-	local w = n:attr('transB', 0) ~= 0 and b or b:t()
+	local w = n:attr('transB', 0) ~= 0 and b or n:turned(b)
 	if c and c:dim() == 1 and c:size(1) == w:size(1) then return a:linear(w, c) end
 	local y = a:linear(w)
 	return c and y + c or y

@@ -4,6 +4,9 @@ local ops = {}
 
 function ops.BatchNormalization(n, x, scale, shift, mean, variance)
 	if n:attr('training_mode', 0) ~= 0 then n:fail 'training_mode: wanted 0, got another' end
+	if x:dim() >= 2 and n:attr('epsilon', 1e-5) > 0 and n.is_float(x) and x:dtype() == scale:dtype() and scale:dtype() == mean:dtype() then
+		return nn.batchnorm(x, scale, shift, mean, variance, {eps = n:attr('epsilon', 1e-5)})
+	end
 	local sizes = {1, x:size(2)}
 	for i = 3, x:dim() do sizes[i] = 1 end
 	local factor = scale * (variance + n:attr('epsilon', 1e-5)):rsqrt()

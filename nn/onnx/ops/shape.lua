@@ -74,6 +74,7 @@ end
 function ops.Cast(n, x)
 	local dtype = internal.onnx_dtype(n:attr('to', 0))
 	if not dtype then n:fail('to: wanted a type of numbers, got number %s', n:attr('to', 0)) end
+	if n:note(x) and quant.dtype(dtype).float then n:note(nil, n:note(x)) end
 	return cast(x, dtype, n.is_float(x))
 end
 
