@@ -56,7 +56,7 @@ local function check_input(g, name, x, b)
 end
 
 -- name -> tensor of the inputs, and their batch.
-local function read_inputs(g, x)
+function run.read_inputs(g, x)
 	local given, values, b = #g.input_trees == 1 and is_tensor(x) and {x} or x, {}, nil
 	if type(given) ~= 'table' then fail('run: wanted a tensor or a list of tensors, got %s', describe(x)) end
 	refuse_other('inputs', g.input_trees, given)
@@ -340,7 +340,7 @@ end
 --   ordered add products in a fixed order (nil: g.ordered, which g:quantize and tracing a quantized module set)
 --   store(node, results)   may return replacements (in an arena); kept values are then copied
 function run.execute(g, x, o)
-	local values, b = read_inputs(g, x)
+	local values, b = run.read_inputs(g, x)
 	return execute(g, values, b, o)
 end
 
@@ -350,7 +350,7 @@ end
 
 -- The same from a recording where there is one (nn/graph/replay.lua), or some rows at a time (nn/graph/slices.lua).
 local function replayed(g, x, o)
-	local values, b = read_inputs(g, x)
+	local values, b = run.read_inputs(g, x)
 	local inputs = {}
 	for i, name in ipairs(g.inputs) do inputs[i] = values[name] end
 	local get = replay.run(g, inputs, in_order(g, o), function(own)
@@ -416,7 +416,7 @@ function methods.run(g, x, o)
 	local keep, names = NONE, NONE
 	if o.keep ~= nil then keep, names = kept(g, o.keep) end
 	local store
-	if o.arena then store = internal.import('nn/graph/plan').arena(g, x, read_inputs) end
+	if o.arena then store = internal.import('nn/graph/plan').arena(g, x, run.read_inputs) end
 	local record = #names == 0 and not (o.check or store or o.replay == false)
 	local get, copies = (record and replayed or run.execute)(g, x, {keep = keep, check = o.check, store = store, ordered = o.ordered})
 	local list, n = outputs_of(g, get)

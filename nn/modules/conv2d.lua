@@ -45,6 +45,12 @@ print(m(tensor.ones(2, 3, 16, 16)):size())  --> 2 8 16 16]],
 		return x:conv2d(weight, o)
 	end,
 	forward = function(self, x) return self:compute(module.real(x, self.weight), self.weight) end,
+	node = {op = 'conv2d', attrs = {act = true, stride = true, pad = true, dilation = true, groups = true}, tensors = {'weight', 'bias'}},
+	adopt = function(self, attrs)
+		local function short(list) return type(list) == 'table' and #list == 1 and list[1] or list end
+		self.geometry = {stride = short(attrs.stride), pad = short(attrs.pad), dilation = short(attrs.dilation), groups = attrs.groups}
+		self.act, self.sizes = attrs.act or false, {self.weight:size()}
+	end,
 	describe = function(self)
 		local outputs, inputs, kh, kw = table.unpack(self.sizes)
 		return ('%d, %d, {%d,%d}%s%s%s'):format(inputs * (self.geometry.groups or 1), outputs, kh, kw,

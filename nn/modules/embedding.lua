@@ -18,5 +18,7 @@ print(m(tensor{{1, 2, 10}, dtype='int32'}):size())  --> 1 3 4]],
 	no_input = true, -- numbers are not quantized
 	compute = function(_, ids, weight, out) return weight:embedding(ids, out and {out = out}) end,
 	forward = function(self, ids) return self.weight:embedding(ids) end,
+	node = {op = 'embedding', attrs = {}, tensors = {'weight'}, input = 2},
+	adopt = function() end,
 	describe = function(self) return ('%d, %d'):format(self.weight:size()) end,
 })

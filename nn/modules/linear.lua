@@ -26,6 +26,9 @@ print(m(tensor.ones(4, 3)):size())  --> 4 2]],
 		return x:linear(weight, o)
 	end,
 	forward = function(self, x) return self:compute(module.real(x, self.weight), self.weight) end,
+	-- of a node of a graph
+	node = {op = 'linear', attrs = {act = true}, tensors = {'weight', 'bias'}},
+	adopt = function(self, attrs) self.act = attrs.act or false end,
 	describe = function(self)
 		return ('%d, %d%s%s'):format(self.weight:size(2), self.weight:size(1), self.bias and '' or ', bias=false',
 			self.act and ', act=' .. self.act or '')

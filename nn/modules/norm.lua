@@ -37,6 +37,9 @@ print(m(tensor.randn(8, 3, 4, 4)):size())  --> 8 3 4 4]],
 		return nn.batchnorm(module.real(x), self.weight, self.bias, self.running_mean, self.running_var,
 			{eps = self.eps, momentum = self.momentum, training = self.training})
 	end,
+	node = {op = 'batchnorm', attrs = {eps = true, momentum = true, training = true}, fits = function(attrs) return not attrs.training end, tensors = {'weight', 'bias', 'running_mean', 'running_var'},
+		buffers = {running_mean = true, running_var = true}, axes = 4},
+	adopt = function(self, attrs) self.eps, self.momentum = attrs.eps or 1e-5, attrs.momentum or 0.1 end,
 	describe = describe,
 })
 
@@ -59,6 +62,8 @@ module.define(nn, {
 		if self.bias then return x:layernorm(self.weight, self.bias, {eps = self.eps, out = out}) end
 		return x:layernorm(self.weight, {eps = self.eps, out = out})
 	end,
+	node = {op = 'layernorm', attrs = {eps = true}, tensors = {'weight', 'bias'}},
+	adopt = function(self, attrs) self.eps = attrs.eps or 1e-5 end,
 	describe = describe,
 })
 
@@ -77,5 +82,7 @@ return module.define(nn, {
 		local out, x = module.site(self, 'main', given)
 		return x:rmsnorm(self.weight, {eps = self.eps, out = out})
 	end,
+	node = {op = 'rmsnorm', attrs = {eps = true}, tensors = {'weight'}},
+	adopt = function(self, attrs) self.eps = attrs.eps or 1e-5 end,
 	describe = describe,
 })

@@ -12,7 +12,8 @@ The model is not computed: what depends on sizes only is folded, `If` takes the 
 Ops that Quoll does not have are one error that lists all of them, before weights are read. External data is read from the folder of
 the model only.]],
 	example = [[print(pcall(graph.load, 'no/such/model.onnx'))  --> false	...]],
-	options = {{'inputs', 'list', "sizes of inputs by name: {x={1, 3, 320, 320}}, where 'B' is the batch; a tensor in their place makes the input that constant"}}}
+	options = {{'inputs', 'list', "sizes of inputs by name: {x={1, 3, 320, 320}}, where 'B' is the batch; a tensor in their place makes the input that constant"},
+		{'report', 'true or false', 'the second result is a report of what was recognized and made integer (default false)'}}}
 
 function graph.load(given)
 	local file, o = given, {}

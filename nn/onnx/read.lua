@@ -90,9 +90,9 @@ end
 
 ---------------------------------------------------------------- names
 
--- Names of the file as names of nodes.
+-- Names of the file as names of nodes: /model/fc1/Gemm is model.fc1.Gemm.
 local function clean(name)
-	name = name:gsub('[^%w_.]', '_'):gsub('^%.', '_')
+	name = name:gsub('^/', ''):gsub('/', '.'):gsub('[^%w_.]', '_'):gsub('^%.', '_')
 	return name == '' and '_' or name
 end
 
@@ -411,5 +411,7 @@ return function(path, o)
 	local g = trace.abstract(m, named)
 	local rows = {columns = {'pass', 'node', 'what'}}
 	g = pass.run(pass.run(g, {'fold'}, {}), {'layers', 'fuse'}, rows)
-	return quantize.integers(g, rows), report(rows)
+	g = quantize.integers(g, rows)
+	if o.report then return g, report(rows) end
+	return g
 end

@@ -25,6 +25,23 @@ local function each(n, name, axes)
 	return made
 end
 
+-- A number, {h, w}, or nil for the default.
+local function short(list, default)
+	if list[1] ~= list[2] then return list end
+	return list[1] ~= default and list[1] or nil
+end
+
+local function short_pads(top, bottom, left, right)
+	if top == bottom and left == right then return short({top, left}, 0) end
+	return {top, bottom, left, right}
+end
+
+-- Options of two axes, without defaults.
+local function options(stride, dilation, begins, ends, groups)
+	return {stride = short(stride, 1), dilation = short(dilation, 1), pad = short_pads(begins[1], ends[1], begins[2], ends[2]),
+		groups = groups ~= 1 and groups or nil}
+end
+
 -- Of one axis as of pictures of height 1.
 local function flat(x) return x:unsqueeze(3) end
 
@@ -35,14 +52,14 @@ function ops.Conv(n, x, w, b)
 	local begins, ends = pads_of(n, x, kernel, stride, dilation)
 	local groups = n:attr('group', 1)
 	if axes == 1 then
-		local o = {stride = {1, stride[1]}, dilation = {1, dilation[1]}, pad = {0, 0, begins[1], ends[1]}, groups = groups}
+		local o = options({1, stride[1]}, {1, dilation[1]}, {0, begins[1]}, {0, ends[1]}, groups)
 		local y = b and flat(x):conv2d(flat(w), b, o) or flat(x):conv2d(flat(w), o)
 		return y:squeeze(3)
 	end
 	if axes ~= 2 then n:fail('wanted 1 or 2 axes beside batch and channels, got %d', axes) end
-	local o = {stride = stride, dilation = dilation, pad = {begins[1], ends[1], begins[2], ends[2]}, groups = groups}
+	local o = options(stride, dilation, begins, ends, groups)
 	if b then return x:conv2d(w, b, o) end
 	return x:conv2d(w, o)
 end
 
-return {ops = ops, pads_of = pads_of, each = each}
+return {ops = ops, pads_of = pads_of, each = each, short = short, short_pads = short_pads}

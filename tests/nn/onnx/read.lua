@@ -14,13 +14,13 @@ end
 
 it('has the names of the file and any batch', function()
 	local g = onnx.load(mlp())
-	assert(table.concat(g.inputs) == 'x' and g:node '_fc1_Gemm'.op == 'linear' and g:node 'fc1.weight'.op == 'const')
-	assert(tostring(g:node '_fc2_MatMul'.shape) == '(B, 4)', g:node '_fc2_MatMul'.shape)
+	assert(table.concat(g.inputs) == 'x' and g:node 'fc1.Gemm'.op == 'linear' and g:node 'fc1.weight'.op == 'const')
+	assert(tostring(g:node 'fc2.MatMul'.shape) == '(B, 4)', g:node 'fc2.MatMul'.shape)
 	for _, n in ipairs {1, 4} do
 		local x = tensor.randn(n, 3)
 		assert(onnx.equal(g:run(x), x:linear(w1, b1):relu():matmul(w2)))
 	end
-	assert(tostring(onnx.load(mlp(2)):node '_fc2_MatMul'.shape) == '(2, 4)')
+	assert(tostring(onnx.load(mlp(2)):node 'fc2.MatMul'.shape) == '(2, 4)')
 end)
 
 it('quantizes and exports', function()

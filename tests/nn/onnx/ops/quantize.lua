@@ -69,7 +69,7 @@ end
 
 it('makes integer ops of a graph with quantized and dequantized values', function()
 	local model, w, b, fc, sx, sy, sz = qdq()
-	local g, r = onnx.load(model)
+	local g, r = onnx.load(model, {report = true})
 	assert(g:node 'conv'.mode == 'static' and g:node 'fc'.mode == 'static' and g:node 'pool'.mode == 'static' and tostring(g:node 'conv'.spec.output):find 'uint8', g)
 	local count = 0
 	for _, name in ipairs(g.order) do count = count + (g:node(name).op == 'dequantize' and 1 or 0) end
