@@ -80,7 +80,6 @@ struct ql_ctx {
 	int nograd;            /* above 0: nothing is recorded */
 	int ordered;           /* above 0: `kernels` has ordered products, see kernels.h */
 	bool recorded;         /* the host records each call (interp/bind/record.h) */
-	bool metas;            /* there may be tensors without values (meta.h) */
 	int deferring;         /* above 0: elementwise ops may wait (deferred.h) */
 	struct ql_deferred *deferred;        /* a list: the results that wait */
 	int threads;                         /* upper bound for ql_parallel_for */

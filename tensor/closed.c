@@ -48,10 +48,7 @@ enum ql_status ql_closed_open(struct ql_ctx *ctx, struct ql_storage *s)
 	void *dense;
 
 	if (!c || c->opened) {
-		if (c)
-			c->opened++;
-		else
-			s->pins++;
+		*(c ? &c->opened : &s->pins) += 1;
 		return QL_OK;
 	}
 	dense = ql_dtype_is_packed(c->dtype) ? ql_alloc_zeroed(ctx, c->dense) : ql_alloc(ctx, c->dense);

@@ -9,6 +9,7 @@
 #include "tensor/codec.h"
 #include "tensor/fallback.h"
 #include "tensor/ledger.h"
+#include "tensor/meta.h"
 #include "tensor/recording.h"
 #include "tensor/remote.h"
 #include "tensor/scratch.h"
@@ -38,6 +39,7 @@ static enum ql_status fail_mixed(
 enum ql_status ql_call_place(struct ql_ctx *ctx, struct ql_call *call)
 {
 	const struct ql_device *found = NULL;
+	bool meta = false;
 
 	if (call->n_in == 0 && !call->into)
 		return place_of_attr(ctx, call);
@@ -45,13 +47,14 @@ enum ql_status ql_call_place(struct ql_ctx *ctx, struct ql_call *call)
 		const struct ql_tensor *t = i < 0 ? call->into : call->in[i];
 		const struct ql_device *device = t->storage->device;
 
-		if (device == found || (t->rank == 0 && !device->remote))
+		meta |= device == &ql_device_meta;
+		if (device == found || device == &ql_device_meta || (t->rank == 0 && !device->remote))
 			continue;
 		if (found)
 			return fail_mixed(ctx, call, found, device);
 		found = device;
 	}
-	call->device = found ? found : &ql_device_cpu;
+	call->device = meta ? &ql_device_meta : found ? found : &ql_device_cpu;
 	return QL_OK;
 }
 

@@ -6,7 +6,7 @@
 
 #include "tensor/op.h"
 
-/* Sets call->device: that of the operands, of which CPU tensors of rank 0 fit any; without operands that of the attribute
+/* Sets call->device: that of the operands, of which CPU tensors of rank 0 fit any, and tensors without values all; without operands that of the attribute
  * device, else of ctx->device. Errors: operands on different devices, an unknown name. */
 enum ql_status ql_call_place(struct ql_ctx *ctx, struct ql_call *call);
 /* ql_op_eval of a call with a remote device: by a kernel of the device, or on copies of the operands in the host's memory

@@ -3,31 +3,68 @@
  */
 #include "tensor/meta.h"
 
+#include <sys/mman.h>
+
 #include "tensor/device_run.h"
 
-void ql_meta_mark(struct ql_ctx *ctx, struct ql_tensor *t)
+/* ---- memory: pages that are only there when they are touched ---- */
+
+static void *reserve(struct ql_ctx *ctx, const struct ql_device *d, size_t bytes)
 {
-	ctx->metas = true;
-	t->storage->meta = 1;
+	void *at = mmap(
+		NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	(void)d;
+	if (at != MAP_FAILED)
+		return at;
+	ql_fail(ctx, QL_ERR_MEMORY, "out of memory: wanted addresses of %zu bytes, the system has none", bytes);
+	return NULL;
 }
 
-bool ql_meta_wanted(const struct ql_ctx *ctx, const struct ql_call *call)
+static void release(struct ql_ctx *ctx, const struct ql_device *d, void *block, size_t bytes)
 {
-	for (int i = 0; ctx->metas && i < call->n_in; i++)
-		if (ql_is_meta(call->in[i]))
-			return true;
-	return false;
+	(void)ctx;
+	(void)d;
+	munmap(block, bytes ? bytes : 1);
 }
 
-static void mark_results(struct ql_ctx *ctx, struct ql_call *call)
+const struct ql_device ql_device_meta = {
+	.doc = {.name = "meta",
+		.usage = "",
+		.text = "No place: tensors without values, of which only shapes are computed.",
+		.example = ""},
+	.alloc = reserve,
+	.free = release,
+};
+
+/* ---- ops ---- */
+
+/* Replaces a result that was computed by one without values; views of operands are such already. */
+static enum ql_status forget(struct ql_ctx *ctx, struct ql_tensor **result)
 {
-	for (int i = 0; i < QL_MAX_OUT; i++)
-		if (call->out[i])
-			ql_meta_mark(ctx, call->out[i]);
-	for (int i = 0; call->list && i < call->n_out; i++)
-		ql_meta_mark(ctx, call->list[i]);
-	if (call->into)
-		ql_meta_mark(ctx, call->into);
+	struct ql_tensor *t = *result, *bare;
+	enum ql_status status;
+
+	if (!t || ql_is_meta(t))
+		return QL_OK;
+	status = ql_tensor_new_on(ctx, &ql_device_meta, t->dtype, t->rank, t->shape, &bare);
+	if (status)
+		return status;
+	bare->q = t->q ? ql_qparams_keep(t->q) : NULL;
+	ql_tensor_release(ctx, t);
+	*result = bare;
+	return QL_OK;
+}
+
+static enum ql_status forget_results(struct ql_ctx *ctx, struct ql_call *call)
+{
+	enum ql_status status = QL_OK;
+
+	for (int i = 0; i < QL_MAX_OUT && !status; i++)
+		status = forget(ctx, &call->out[i]);
+	for (int i = 0; call->list && i < call->n_out && !status; i++)
+		status = forget(ctx, &call->list[i]);
+	return status;
 }
 
 /* Infers the results and allocates them; *reason is set if only eval can. */
@@ -53,10 +90,9 @@ enum ql_status ql_meta_eval(struct ql_ctx *ctx, struct ql_call *call)
 		reason = NULL;
 		status = infer(ctx, call, &reason);
 	}
-	if (!status && reason)
-		status = ql_op_eval(ctx, call);
-	if (status)
+	if (status || !reason)
 		return status;
-	mark_results(ctx, call);
-	return QL_OK;
+	call->device = &ql_device_cpu;
+	status = ql_op_eval(ctx, call);
+	return status ? status : forget_results(ctx, call);
 }

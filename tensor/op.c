@@ -496,8 +496,7 @@ enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
 	status = ql_check_read(ctx);
 	if (!status)
 		status = ql_call_place(ctx, call);
-	if (!status)
-		meta = !call->device->remote && ql_meta_wanted(ctx, call);
+	meta = !status && call->device == &ql_device_meta;
 	if (!status)
 		status = call->device->remote ? ql_device_eval(ctx, call)
 			 : meta               ? ql_meta_eval(ctx, call)

@@ -21,8 +21,7 @@ struct ql_remote {
 
 struct ql_storage {
 	int refs;
-	unsigned pins : 31; /* holders of `data`: dense codes stay where they are (closed.h) */
-	unsigned meta : 1;  /* the elements have no values: ops with them only infer (meta.h) */
+	int pins; /* holders of `data`: dense codes stay where they are (closed.h) */
 	size_t bytes;
 	uint64_t version;
 	void *data;               /* NULL if the storage is remote or closed */

@@ -316,12 +316,25 @@ static int take_origin(lua_State *L)
 	return 0;
 }
 
-/* internal.meta(t): t, new and of no other use, has no values (tensor/meta.h) -> t */
+/* internal.meta(dtype, sizes) -> a tensor without values (tensor/meta.h) */
 static int meta(lua_State *L)
 {
-	ql_meta_mark(ql_ctx_of(L), ql_check_tensor(L, 1, "meta"));
-	lua_settop(L, 1);
-	return 1;
+	int dtype = ql_dtype_by_name(luaL_checkstring(L, 1));
+	int64_t shape[QL_MAX_RANK];
+	int rank = (int)luaL_len(L, 2);
+	enum ql_status status;
+
+	if (dtype < 0 || rank > QL_MAX_RANK)
+		return ql_error(L, "meta: wanted a dtype and at most %d sizes, got others", QL_MAX_RANK);
+	for (int d = 0; d < rank; d++) {
+		lua_geti(L, 2, d + 1);
+		shape[d] = luaL_checkinteger(L, -1);
+		lua_pop(L, 1);
+	}
+	status = ql_shape_check(ql_ctx_of(L), "meta", rank, shape);
+	if (!status)
+		status = ql_tensor_new_on(ql_ctx_of(L), &ql_device_meta, (unsigned)dtype, rank, shape, ql_box_new(L));
+	return status ? ql_raise(L, status) : 1;
 }
 
 /* internal.is_meta(t): whether t has no values */

@@ -238,14 +238,24 @@ function edits:set_input(node, at, ref)
 	return self:change(node, {inputs = inputs})
 end
 
+local function move_outputs(users, from, to, count)
+	local left = {}
+	for _, user in ipairs(users[from] or {}) do left[#left + 1] = not user.output and user or nil end
+	users[from], users[to] = left, users[to] or {}
+	for _ = 1, count do table.insert(users[to], {output = true}) end
+end
+
 -- Makes all users of `from` use `to` instead, except the node called `but`.
 function edits:redirect(from, to, but)
 	local list = self:users_of(from)
 	for _, user in ipairs(table.move(list, 1, #list, 1, {})) do
 		if user.name and user.name ~= but then self:set_input(self.nodes[user.name], user.at, to) end
 	end
-	core.each_output(self, function(leaf) leaf.ref = leaf.ref == from and to or leaf.ref end)
-	self.users = nil -- of outputs
+	local outputs = 0
+	core.each_output(self, function(leaf)
+		if leaf.ref == from then leaf.ref, outputs = to, outputs + 1 end
+	end)
+	if outputs > 0 then move_outputs(self.users, from, to, outputs) end
 	self.changes = self.changes + 1
 end
 

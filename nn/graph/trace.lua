@@ -339,18 +339,18 @@ local function axes_of(inputs, batch)
 	return axes
 end
 
--- variant(i): the input tensors for batch i, with their names.
-local function run(m, inputs, trees, axes, variant_of, dead)
+-- variant_of(i): the input tensors for batch i, with their names; o.once: the first record is that of every batch.
+local function run(m, inputs, trees, axes, variant_of, o)
 	local _ <close> = internal.nograd()
 	local _ <close> = fit.in_mode(m, false)
 	local raws = {}
 	for i = 1, #size.batches do
 		fit.begin_pass(m, {})
-		raws[i] = record.run(m, variant_of(i), trees)
+		raws[i] = o.once and raws[1] or record.run(m, variant_of(i), trees)
 	end
 	local list, made = merge(raws)
 	check_outputs(raws)
-	return core.build(assemble(m, raws[1], list, made, inputs, trees, axes), dead)
+	return core.build(assemble(m, raws[1], list, made, inputs, trees, axes), o.dead)
 end
 
 local options = base.doc {name = 'graph.trace', usage = 'graph.trace(m, x)  graph.trace(m, {x, y})',
@@ -379,23 +379,26 @@ local function trace(m, x, o)
 	base.list('trace', given)
 	for i, value in ipairs(given) do trees[i] = flatten(value, #given == 1 and 'input' or 'input' .. i, inputs) end
 	local axes = axes_of(inputs, o.batch)
-	return run(m, inputs, trees, axes, function(i) return variant(inputs, axes, i) end, o.dead)
+	return run(m, inputs, trees, axes, function(i) return variant(inputs, axes, i) end, {dead = o.dead})
 end
 
 -- The graph of m for inputs without values: a list of {name=, dtype=, shape=, axis= of the batch or false}, the operands of m.
 -- Nothing is computed but what is known without the inputs.
 local function abstract(m, inputs)
-	local axes, trees = {}, {}
-	for i, input in ipairs(inputs) do axes[input.name], trees[i] = input.axis, {ref = input.name} end
+	local axes, trees, once = {}, {}, true -- without a batch all runs are equal
+	for i, input in ipairs(inputs) do
+		axes[input.name], trees[i] = input.axis, {ref = input.name}
+		once = once and not input.axis
+	end
 	return run(m, inputs, trees, axes, function(k)
 		local list = {}
 		for i, input in ipairs(inputs) do
 			local sizes = table.move(input.shape, 1, #input.shape, 1, {dtype = input.dtype, device = 'cpu'})
 			if input.axis then sizes[input.axis] = size.batches[k] end
-			list[i] = {name = input.name, tensor = internal.meta(tensor.empty(sizes))}
+			list[i] = {name = input.name, tensor = internal.meta(input.dtype, sizes)}
 		end
 		return list
-	end)
+	end, {once = once})
 end
 
 return {trace = trace, abstract = abstract}

@@ -73,6 +73,15 @@ function node.quietly(_, f)
 	return f(), before and nil
 end
 
+-- What f makes of known values, once for all batches; key: of several of a node.
+function node:once(key, f)
+	local kept = self.kept and self.machine.file.made
+	if not kept then return self:quietly(f) end
+	kept[self.from] = kept[self.from] or {}
+	if kept[self.from][key] == nil then kept[self.from][key] = self:quietly(f) end
+	return kept[self.from][key]
+end
+
 -- The quantized tensor that x decodes, or nil.
 function node:codes(x) return self.machine.codes[x] end
 

@@ -398,7 +398,7 @@ end
 
 return function(path, o)
 	local f = file.open(path)
-	f.read, f.initializers, f.kept, f.fixed = {}, {}, {}, {}
+	f.read, f.initializers, f.kept, f.made, f.fixed = {}, {}, {}, {}, {}
 	f.functions, f.versions = functions_of(f), versions_of(f, f.model.opset_import)
 	check_ops(f)
 	if f.model.graph.sparse_initializer then f:fail 'initializers: wanted dense ones, got sparse ones' end

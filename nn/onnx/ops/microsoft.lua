@@ -54,7 +54,7 @@ end
 
 -- a in 8 bits with a scale of its own values, b in codes of columns.
 function ops.DynamicQuantizeMatMul(n, a, b, b_scale, b_zero, bias)
-	local w = n:quietly(function() return quantize.quantized(n, b, b_scale, b_zero, 2) end)
+	local w = n:once('codes', function() return quantize.quantized(n, b, b_scale, b_zero, 2) end)
 	local y = a:quantize 'uint8':matmul(w)
 	return bias and y + bias or y
 end
@@ -90,7 +90,7 @@ function ops.MatMulNBits(n, a, b, scales, zeros, g_idx, bias)
 	local rows, columns, block = n:attr 'N', n:attr 'K', n:attr 'block_size'
 	if n:attr('bits', 4) ~= 4 then n:fail('bits: wanted 4, got %d', n:attr 'bits') end
 	if g_idx then n:fail 'g_idx: wanted none, got one' end
-	local q = n:quietly(function() return four_bits(n, b, scales, zeros, rows, columns, block) end)
+	local q = n:once('codes', function() return four_bits(n, b, scales, zeros, rows, columns, block) end)
 	local w = quantize.decoded(n, q)
 	if bias then return a:linear(w, bias) end
 	return a:linear(w)

@@ -73,7 +73,7 @@ function ops.DequantizeLinear(n, x, scale, zero)
 	local info = quant.dtype(x:dtype())
 	block = block ~= 0 and block or nil
 	if n.known(x) and n.known(scale) and not info.float and info.bits <= 16 and not (n:attr 'output_dtype') then
-		local q = n:quietly(function() return quantized(n, x, scale, zero, axis, block) end)
+		local q = n:once('codes', function() return quantized(n, x, scale, zero, axis, block) or false end)
 		if q then return decoded(n, q) end
 	end
 	if block then

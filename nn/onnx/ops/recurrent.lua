@@ -11,14 +11,19 @@ local function gates(x, order, hidden)
 	return tensor.cat(parts, {axis = 1})
 end
 
--- The tensors of one direction in the order of PyTorch's gates.
-local function weights(d, order, hidden, w, r, b)
+-- The tensors of one direction in the order of PyTorch's gates, which are constants where those of the file are.
+local function ordered(d, order, hidden, w, r, b)
 	local made = {gates(w:select(1, d), order, hidden), gates(r:select(1, d), order, hidden)}
 	if b then
 		local both, half = b:select(1, d), #order * hidden
 		made[3], made[4] = gates(both:narrow(1, 1, half), order, hidden), gates(both:narrow(1, half + 1, half), order, hidden)
 	end
 	return made
+end
+
+local function weights(n, d, order, hidden, w, r, b)
+	if not n.known(w) or not n.known(r) or b and not n.known(b) then return ordered(d, order, hidden, w, r, b) end
+	return n:once(d, function() return ordered(d, order, hidden, w, r, b) end)
 end
 
 local function check(n, defaults)
@@ -57,7 +62,7 @@ local function layer(n, x, w, r, b, lens, states, order, defaults, run)
 		local back = way == 'reverse' or d == 2
 		local before = {}
 		for i = 1, states.n do before[i] = state(states[i] and (first and states[i]:transpose(1, 2) or states[i]), d, batch, hidden, x) end
-		local result = {run(back and x:flip {axes = {2}} or x, weights(d, order, hidden, w, r, b), before)}
+		local result = {run(back and x:flip {axes = {2}} or x, weights(n, d, order, hidden, w, r, b), before)}
 		ys[d] = back and result[1]:flip {axes = {2}} or result[1]
 		for i = 1, states.n do
 			last[i] = last[i] or {}
