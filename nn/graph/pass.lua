@@ -95,7 +95,7 @@ given by name or by group, and run until they change nothing.
 fold: fold_norm (folds batch norm into the weights of the layer before it), fold_constants (evaluates nodes whose inputs are all
 constant).
 
-layers: make_linear (a product with a constant matrix becomes linear, a constant that is added to a layer its bias).
+layers: recognize (functions and norms that are spelled out become one op: gelu, silu, hardswish, relu6, layernorm, rmsnorm), make_linear (a product with a constant matrix becomes linear, a constant that is added to a layer its bias).
 
 fuse: fuse_activation (an activation becomes the act= of the layer before it), merge_equal (merges equal quantize nodes of one value),
 fuse_requantize (dequantize followed by quantize: removed if the parameters are equal, else one requantize), raise_quantize (moves a

@@ -47,13 +47,14 @@ end
 
 function ops.Expand(n, x, shape)
 	local list = n:list(shape, 'shape')
-	local sizes, rank = {}, math.max(#list, x:dim())
+	local sizes, rank, same = {}, math.max(#list, x:dim()), #list <= x:dim()
 	local was = {x:size()}
 	for i = 1, rank do
 		local a, b = was[i - rank + #was] or 1, list[i - rank + #list] or 1
 		sizes[i] = a == 1 and b or a
+		same = same and sizes[i] == a
 	end
-	return rank == 0 and x or x:expand(table.unpack(sizes))
+	return (rank == 0 or same) and x or x:expand(table.unpack(sizes))
 end
 
 return ops
