@@ -80,6 +80,13 @@ double ql_call_float(const struct ql_call *call, const char *name, double otherw
 	return v ? v->f : otherwise;
 }
 
+int ql_call_outputs(const struct ql_call *call)
+{
+	if (call->op->gives)
+		return call->op->gives(call);
+	return call->op->outputs ? call->op->outputs : 1;
+}
+
 bool ql_call_bool(const struct ql_call *call, const char *name, bool otherwise)
 {
 	const struct ql_value *v = ql_call_attr(call, name);
@@ -402,7 +409,7 @@ enum ql_status ql_call_check_into(struct ql_ctx *ctx, const struct ql_call *call
 /* Releases the results for backward only: the node, if any, keeps them. */
 static void drop_private(struct ql_ctx *ctx, struct ql_call *call)
 {
-	int given = call->op->outputs ? call->op->outputs : 1;
+	int given = ql_call_outputs(call);
 
 	if (call->op->flags & QL_LIST_OUT)
 		return;

@@ -104,7 +104,9 @@ struct ql_op {
 	bool (*may_overwrite)(const struct ql_call *call); /* whether eval may write to call->into; NULL: never */
 	/* Gives the result as one that is computed later (deferred.h), if that pays; NULL: never. */
 	enum ql_status (*defer)(struct ql_ctx *ctx, struct ql_call *call, bool *deferred);
-	bool allocates; /* eval allocates out[] */
+	int (*gives)(const struct ql_call
+			*call); /* replaces `outputs` where that depends on the options; NULL: use `outputs` */
+	bool allocates;         /* eval allocates out[] */
 	/* Whether the result is operand 0 itself, which eval then gives without reading its elements; NULL: never. */
 	bool (*same)(const struct ql_call *call);
 	/* The random words that an inferred call takes; NULL: none. */
@@ -214,6 +216,8 @@ const char *ql_call_string(const struct ql_call *call, const char *name, const c
 enum ql_status ql_call_axis(struct ql_ctx *ctx, const struct ql_call *call, const char *name, int *axis);
 
 /* Sets result[i] */
+/* Results that the caller of the op gets. */
+int ql_call_outputs(const struct ql_call *call);
 void ql_result_set(struct ql_call *call, int i, unsigned dtype, int rank, const int64_t *shape);
 /* Broadcasts all operands' shapes into result[0]; fails naming the op and both shapes. */
 enum ql_status ql_infer_broadcast(struct ql_ctx *ctx, struct ql_call *call);

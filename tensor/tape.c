@@ -257,9 +257,7 @@ static enum ql_status record_operands(
 static enum ql_status record_results(
 	struct ql_ctx *ctx, struct ql_node *node, const struct ql_call *call, uint32_t saves)
 {
-	int outputs = call->list          ? call->n_out
-		      : node->op->outputs ? node->op->outputs
-					  : 1; /* the rest: for backward only */
+	int outputs = call->list ? call->n_out : ql_call_outputs(call); /* the rest: for backward only */
 
 	for (int i = 0; i < call->n_out; i++) {
 		struct ql_tensor *t = result_of(call, i);

@@ -346,6 +346,8 @@ static bool pool_of(const struct ql_gpu_call *call, struct pool *x, struct ql_gp
 	kernel[0] = x->x.h;
 	kernel[1] = x->x.w;
 	ql_window_pair(call, "k", kernel);
+	if (!ql_window_plain(call, kernel))
+		return ql_refuse(p, "an option that only the host has");
 	x->w = ql_window_of(call, &in->shape[2], kernel, 0);
 	x->n = (double)kernel[0] * (double)kernel[1];
 	x->results = ql_count(out);

@@ -164,6 +164,8 @@ static bool back_of(const struct ql_gpu_call *call, struct back *x, struct ql_gp
 			(ql_element_of(call->in[i].dtype) == QL_E_float64 && to != QL_E_float64))
 			return ql_refuse(p, "wanted floats on the device, no wider than the gradient");
 	ql_window_pair(call, "k", kernel);
+	if (!ql_window_plain(call, kernel))
+		return ql_refuse(p, "an option that only the host has");
 	x->w = ql_window_of(call, &out->shape[2], kernel, 0);
 	for (int i = 0; i < call->n_in; i++)
 		for (int d = 0; d < 4; d++)

@@ -43,6 +43,21 @@ static inline void ql_window_pair(const struct ql_gpu_call *call, const char *na
 		pair[d] = o->ints[o->n == 2 ? d : 0];
 }
 
+/* Whether no option of a pooling op was given that only the host has; pads are at most half of the kernel. */
+static inline bool ql_window_plain(const struct ql_gpu_call *call, const int64_t kernel[2])
+{
+	static const char *const others[] = {"autopad", "ceilmode", "countincludepad", "dilation", "indices"};
+	const struct ql_gpu_option *pad = ql_option(call, "pad");
+
+	for (int i = 0; i < 5; i++)
+		if (ql_option(call, others[i]))
+			return false;
+	for (int i = 0; pad && i < pad->n; i++)
+		if (2 * pad->ints[i] > kernel[pad->n == 1 ? (kernel[1] < kernel[0]) : pad->n == 2 ? i : i / 2])
+			return false;
+	return true;
+}
+
 /* Of this kernel over images of this size; without stride= it steps by `stride`, 0: by itself. */
 static inline struct ql_gpu_window ql_window_of(
 	const struct ql_gpu_call *call, const int64_t in[2], const int64_t kernel[2], int64_t stride)

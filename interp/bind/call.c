@@ -216,16 +216,11 @@ static int return_list(lua_State *L, struct list_box *b)
 	return 1;
 }
 
-static int op_outputs(const struct ql_op *op)
-{
-	return op->outputs ? op->outputs : 1;
-}
-
 static int op_finish(lua_State *L, struct op_frame *f)
 {
 	struct ql_tensor **box[QL_MAX_OUT];
 	struct list_box *list = NULL;
-	int n = op_outputs(f->call.op);
+	int n = ql_call_outputs(&f->call);
 	enum ql_status status;
 
 	luaL_checkstack(L, 8, "too many arguments");

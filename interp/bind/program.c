@@ -313,7 +313,7 @@ static void take_results(const struct run *r, const struct step *s, struct ql_ca
 {
 	bool lists = s->op->flags & QL_LIST_OUT;
 	struct ql_tensor **from = lists ? call->list : call->out;
-	int n = lists ? call->n_out : s->op->outputs ? s->op->outputs : 1;
+	int n = lists ? call->n_out : ql_call_outputs(call);
 
 	for (int i = 0; i < n; i++)
 		if (i < s->out.n)

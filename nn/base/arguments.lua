@@ -80,6 +80,16 @@ function arguments.window(class, what, value, least, sides)
 	return list
 end
 
+-- Padding of a window: as arguments.window with sides, or a word; gives pad and autopad, one of which is nil.
+local WORDS = {same = true, same_upper = true, same_lower = true, valid = true}
+function arguments.pad(class, value)
+	if type(value) ~= 'string' then return value and arguments.window(class, 'pad', value, 0, true), nil end
+	if not WORDS[value] then
+		fail("%s: pad: wanted numbers, 'same', 'same_upper', 'same_lower' or 'valid', got '%.40s'", class, value)
+	end
+	return nil, value
+end
+
 -- ', stride=2, pad={1,0}': the named fields that are not nil, with a comma before each.
 function arguments.fields_text(fields, names)
 	local text = ''

@@ -28,7 +28,8 @@ function codes.are_codes(e, ref)
 	if node.op == 'dequantize' then return false end
 	if node.attrs.out then return node.attrs.out.scheme ~= nil end
 	local form = ops.form(node.op)
-	if form and form.gives == 'same' and node.op ~= 'const' then return codes.are_codes(e, node.inputs[1]) end
+	local _, at = core.split(ref)
+	if form and form.gives == 'same' and node.op ~= 'const' and at == 1 then return codes.are_codes(e, node.inputs[1]) end
 	return e:result_of(ref).spec ~= nil and (node.op == 'const' or node.op == 'input' or node.traced == true)
 end
 

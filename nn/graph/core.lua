@@ -107,9 +107,7 @@ local function of_spec(result, spec)
 	return {shape = result.shape, dtype = spec.dtype, spec = spec.scheme and spec or nil, alias = nil}
 end
 
--- The result types of a node, derived from its inputs. A type is the dtype and, for codes, the spec.
-function core.infer(g, node)
-	if node.op == 'input' or node.op == 'const' then return node.results end
+local function infer_first(g, node)
 	local first = type(node.inputs[1]) == 'string' and g:result_of(node.inputs[1]) or nil
 	local form, was = ops.form(node.op), node.results[1]
 	if node.op == 'quantize' or node.op == 'requantize' then return {of_spec(was, node.attrs.spec)} end
@@ -124,6 +122,14 @@ function core.infer(g, node)
 	end
 	if was.spec and not first.spec then return {{shape = was.shape, dtype = 'float32'}} end
 	return node.results
+end
+
+-- The result types of a node, derived from its inputs. A type is the dtype and, for codes, the spec. Further results are no codes.
+function core.infer(g, node)
+	if node.op == 'input' or node.op == 'const' then return node.results end
+	local list = infer_first(g, node)
+	for i = #list + 1, #node.results do list[i] = node.results[i] end
+	return list
 end
 
 ---------------------------------------------------------------- edits

@@ -4,15 +4,16 @@ local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local module = internal.import 'nn/base/module'
 
-local function window(options, name, least, sides)
-	return options[name] and module.window('Conv2d', name, options[name], least, sides)
+local function window(options, name)
+	return options[name] and module.window('Conv2d', name, options[name], 1)
 end
 
 return module.define(nn, {
 	name = 'Conv2d', word = 'conv',
 	usage = 'nn.Conv2d(inputs, outputs, kernel, {stride=1, pad=0, dilation=1, groups=1, bias=true})  nn.Conv2d(inputs, outputs, kernel, stride, pad)',
 	text = [[A layer x:conv2d(weight, bias) for images (N, inputs, H, W): weight is (outputs, inputs / groups, kh, kw), bias (outputs).
-kernel, stride, pad and dilation are a number or {height, width}; pad may be {top, bottom, left, right}. Both are initialized with uniform
+kernel, stride, pad and dilation are a number or {height, width}; pad may be {top, bottom, left, right}, or a word: 'same' gives a
+result of the size of x (divided by the stride and rounded up) and adds an odd row or column last, 'same_lower' first; 'valid' adds none. Both are initialized with uniform
 random numbers within 1/sqrt(inputs / groups * kh * kw), as in PyTorch.]],
 	options = {{'stride', 'any', 'step of the window (default 1)'}, {'pad', 'any', 'zeros around the image (default 0)'},
 		{'dilation', 'any', 'spacing of the weights (default 1)'}, {'groups', 'integer', 'independent groups of channels (default 1)'},
@@ -28,8 +29,9 @@ print(m(tensor.ones(2, 3, 16, 16)):size())  --> 2 8 16 16]],
 		if inputs % groups ~= 0 or outputs % groups ~= 0 then
 			base.fail('Conv2d: groups: wanted a divisor of %d inputs and %d outputs, got %d', inputs, outputs, groups)
 		end
-		self.geometry = {stride = window(options, 'stride', 1), pad = window(options, 'pad', 0, true),
-			dilation = window(options, 'dilation', 1), groups = options.groups and groups}
+		local pad, autopad = module.pad('Conv2d', options.pad)
+		self.geometry = {stride = window(options, 'stride'), pad = pad, autopad = autopad, dilation = window(options, 'dilation'),
+			groups = options.groups and groups}
 		self.act = false
 		local bound = 1 / math.sqrt(inputs // groups * kernel[1] * kernel[2])
 		module.parameter(self, 'weight', tensor.rand(outputs, inputs // groups, kernel[1], kernel[2]):mul_(2 * bound):sub_(bound))
@@ -39,7 +41,7 @@ print(m(tensor.ones(2, 3, 16, 16)):size())  --> 2 8 16 16]],
 	weights = {'weight'}, in_parts = true, takes_flat = true,
 	-- shape: of a weight that is a matrix of codes
 	compute = function(self, x, weight, out, shape)
-		local o = {stride = self.geometry.stride, pad = self.geometry.pad, dilation = self.geometry.dilation,
+		local o = {stride = self.geometry.stride, pad = self.geometry.pad, autopad = self.geometry.autopad, dilation = self.geometry.dilation,
 			groups = self.geometry.groups, k = shape and {shape[3], shape[4]}, act = self.act or nil, out = out}
 		if self.bias then return x:conv2d(weight, self.bias, o) end
 		return x:conv2d(weight, o)
@@ -54,7 +56,7 @@ print(m(tensor.ones(2, 3, 16, 16)):size())  --> 2 8 16 16]],
 	describe = function(self)
 		local outputs, inputs, kh, kw = table.unpack(self.sizes)
 		return ('%d, %d, {%d,%d}%s%s%s'):format(inputs * (self.geometry.groups or 1), outputs, kh, kw,
-			module.fields_text(self.geometry, {'stride', 'pad', 'dilation', 'groups'}),
+			module.fields_text(self.geometry, {'stride', 'pad', 'autopad', 'dilation', 'groups'}),
 			self.bias and '' or ', bias=false', self.act and ', act=' .. self.act or '')
 	end,
 })

@@ -2,7 +2,7 @@
  * Windows of codes, one row of results at a time: the rows of the windows are reduced to one line, then the line is
  * reduced with shifted copies of itself, and finally the columns that correspond to windows are selected.
  *
- * The mean: codes minus the zero point are summed in 32 bits; padding counts as 0 and is part of the mean. With the
+ * The mean: codes minus the zero point are summed in 32 bits; padding counts as 0 and is part of the mean, or not. With the
  * params of x the code is rint(sum / n) + zero, half to even of the exact quotient: the error in double is below
  * 2^-36, less than the distance to a half unless the quotient is one. With other params it is the float rule of
  * products, sat(rint((float)sum * M) + zero) with M = (float)((double)scale / (n * scale of the result)), or fixed
@@ -25,19 +25,11 @@ struct job {
 	const struct ql_ctx *ctx;
 	const struct ql_pool_codes *p;
 	bool whole; /* the mean of whole planes */
-	double n;   /* numbers of a window */
+	bool even;  /* each mean is of n numbers */
+	double n;
 	int variant;
 	struct ql_slots slots;
 };
-
-/* The rows of the image that row i of the result reads. */
-static void rows_of(const struct ql_window *w, int64_t i, int64_t *from, int64_t *to)
-{
-	int64_t first = i * w->stride[0] - w->before[0];
-
-	*from = ql_max64(0, first);
-	*to = ql_min64(w->in[0], first + w->kernel[0]);
-}
 
 /* Every step-th number of a line; the common steps have their own loops. */
 #define PICK(out, line, n, step) \
@@ -91,15 +83,19 @@ typedef int32_t lanes_i32 __attribute__((vector_size(4 * LANES)));
 	QL_SIMD(void, largest_##name, (const struct ql_window *w, const void *from, void *to, void *memory), { \
 		const type *x = from; \
 		type *out = to; \
-		int64_t padded = w->before[1] + w->in[1] + w->after[1], n = padded - w->kernel[1] + 1; \
+		int64_t padded = w->before[1] + w->in[1] + w->after[1], apart = w->dilation[1], \
+			n = padded - (w->kernel[1] - 1) * apart, pitch = w->in[1] * w->dilation[0]; \
 		type *line = memory, *wide = line + padded; \
 		for (int64_t c = 0; c < padded; c++) \
 			line[c] = least; \
 		for (int64_t i = 0; i < w->out[0]; i++, out += w->out[1]) { \
-			int64_t row, end; \
-			rows_of(w, i, &row, &end); \
-			EACH(w->in[1], raise_##name, x + row * w->in[1], end - row, w->in[1], line + w->before[1]) \
-			EACH(n, raise_##name, line, w->kernel[1], 1, wide) \
+			int64_t row, rows = ql_window_inside(w, 0, i, &row); \
+			for (int64_t c = 0; rows == 0 && c < w->in[1]; c++) \
+				line[w->before[1] + c] = least; \
+			if (rows > 0) { \
+				EACH(w->in[1], raise_##name, x + row * w->in[1], rows, pitch, line + w->before[1]) \
+			} \
+			EACH(n, raise_##name, line, w->kernel[1], apart, wide) \
 			PICK(out, wide, w->out[1], w->stride[1]); \
 		} \
 	})
@@ -115,7 +111,7 @@ LARGEST(i16, int16_t, INT16_MIN)
  * are widened in two steps, for which gcc 12 has instructions. */
 #define SUMS(name, type, middle) \
 	QL_SIMD(void, sums_##name, \
-		(const struct ql_window *w, const void *from, int64_t row, int64_t end, int32_t zero, int32_t *line, \
+		(const struct ql_window *w, const void *from, int64_t row, int64_t rows, int32_t zero, int32_t *line, \
 			int32_t *sums), \
 		{ \
 			int64_t width = w->in[1], padded = w->before[1] + width + w->after[1], \
@@ -128,7 +124,7 @@ LARGEST(i16, int16_t, INT16_MIN)
 			for (int64_t c = 0; width >= LANES && c < width; c += LANES) { \
 				int64_t at = ql_min64(c, width - LANES); \
 				sum = (lanes_i32){0}; \
-				for (int64_t r = 0; r < end - row; r++) { \
+				for (int64_t r = 0; r < rows; r++) { \
 					memcpy(&next, x + r * width + at, sizeof(next)); \
 					sum += __builtin_convertvector( \
 						       __builtin_convertvector(next, middle), lanes_i32) - \
@@ -136,7 +132,7 @@ LARGEST(i16, int16_t, INT16_MIN)
 				} \
 				memcpy(inner + at, &sum, sizeof(sum)); \
 			} \
-			for (int64_t r = 0; width < LANES && r < end - row; r++) \
+			for (int64_t r = 0; width < LANES && r < rows; r++) \
 				for (int64_t c = 0; c < width; c++) \
 					inner[c] += x[r * width + c] - zero; \
 			for (int64_t c = 0; n >= LANES && c < n; c += LANES) { \
@@ -189,7 +185,7 @@ QL_SIMD(void, rescale, (int64_t n, int32_t *sum, float factor, const struct ql_r
 
 struct kind {
 	void (*const *largest)(const struct ql_window *w, const void *x, void *out, void *memory);
-	void (*const *sums)(const struct ql_window *w, const void *x, int64_t row, int64_t end, int32_t zero,
+	void (*const *sums)(const struct ql_window *w, const void *x, int64_t row, int64_t rows, int32_t zero,
 		int32_t *line, int32_t *sums);
 	int32_t (*const *sum)(int64_t n, const void *x, int32_t zero);
 	void (*put)(int64_t n, const int32_t *code, void *to, int64_t at);
@@ -215,6 +211,30 @@ static int64_t params_of(const struct ql_pool_codes *p, int64_t plane)
 static int32_t fixed_code(const struct ql_pool_codes *p, int64_t sum, int64_t params)
 {
 	return ql_fixed_code(p->rule, ql_dtypes[p->dtype].bits > 8, sum, p->fixed[params], &p->r);
+}
+
+int32_t ql_pool_code(const struct ql_pool_codes *p, int64_t sum, int64_t count, int64_t i)
+{
+	double numbers = (double)ql_max64(1, count), m = p->factor ? p->scale[i] / (numbers * p->out_scale) : 0;
+	struct ql_fixed fixed;
+
+	if (!p->factor)
+		return (int32_t)(((double)sum / numbers + 0x1.8p52) - 0x1.8p52) + p->zero[i];
+	if (!p->rule)
+		return ql_round((float)sum * (float)m, p->r.lo, p->r.hi, p->r.zero);
+	fixed = ql_fixed_of(m);
+	return ql_fixed_code(p->rule, ql_dtypes[p->dtype].bits > 8, sum, fixed, &p->r);
+}
+
+/* The same for row `row` of the result where windows count different numbers. */
+static void finish_uneven(const struct job *j, int64_t plane, int64_t row, int32_t *sums)
+{
+	const struct ql_pool_codes *p = j->p;
+	int64_t n = p->w.out[1], rows = ql_window_count(&p->w, 0, row);
+
+	for (int64_t c = 0; c < n; c++)
+		sums[c] = ql_pool_code(p, sums[c], rows * ql_window_count(&p->w, 1, c), params_of(p, plane));
+	kind_of(p->out_dtype)->put(n, sums, p->out, (plane * p->w.out[0] + row) * n);
 }
 
 /* Converts sums to codes of the result, in place, and stores them. */
@@ -259,12 +279,15 @@ static void means(const struct job *j, int64_t plane, int32_t *memory)
 	const struct kind *kind = kind_of(j->p->dtype);
 	const char *x = (const char *)j->p->x + plane * w->in[0] * w->in[1] * kind->bytes;
 	int32_t zero = j->p->zero[params_of(j->p, plane)], *line = memory + w->out[1];
-	int64_t row, end;
+	int64_t row, rows;
 
 	for (int64_t i = 0; i < w->out[0]; i++) {
-		rows_of(w, i, &row, &end);
-		kind->sums[j->variant](w, x, row, end, zero, line, memory);
-		finish(j, plane, (plane * w->out[0] + i) * w->out[1], w->out[1], memory);
+		rows = ql_window_inside(w, 0, i, &row);
+		kind->sums[j->variant](w, x, row, rows, zero, line, memory);
+		if (j->even)
+			finish(j, plane, (plane * w->out[0] + i) * w->out[1], w->out[1], memory);
+		else
+			finish_uneven(j, plane, i, memory);
 	}
 }
 
@@ -298,7 +321,7 @@ static void body(void *arg, int64_t begin, int64_t end)
 static bool is_whole(const struct ql_window *w)
 {
 	return w->out[0] * w->out[1] == 1 && w->kernel[0] == w->in[0] && w->kernel[1] == w->in[1] && !w->before[0] &&
-	       !w->before[1];
+	       !w->before[1] && ql_window_even(w);
 }
 
 bool ql_pool_codes_fit(const struct ql_window *w, unsigned dtype)
@@ -314,6 +337,7 @@ enum ql_status ql_pool_codes(struct ql_ctx *ctx, const struct ql_pool_codes *p)
 	struct job j = {.ctx = ctx,
 		.p = p,
 		.whole = is_whole(w),
+		.even = ql_window_even(w),
 		.n = (double)w->kernel[0] * (double)w->kernel[1],
 		.variant = ctx->kernels->simd->variant};
 	int64_t padded = w->before[1] + w->in[1] + w->after[1];

@@ -20,11 +20,16 @@ struct ql_pool_codes {
 	int64_t per, zeros;
 	const float *factor; /* from sums to units of the result, indexed like `zero`; NULL: result has x's params */
 	const struct ql_fixed *fixed; /* replaces factor for a rule of fixed point */
+	const double
+		*scale; /* of x, indexed like `zero`, and of the result: for means of fewer numbers (ql_window_even) */
+	double out_scale;
 	enum ql_requant rule;
 	struct ql_rounding r; /* rounding of the result, with a factor */
 	int64_t channels;     /* 0: planes; else x has its channels last, which are so many, and so has the result */
 };
 
+/* The code of a sum of `count` numbers, under params i of x: for single windows of pool_codes.c and pool_last.c. */
+int32_t ql_pool_code(const struct ql_pool_codes *p, int64_t sum, int64_t count, int64_t i);
 /* True if the sums of a window fit 32 bits. */
 bool ql_pool_codes_fit(const struct ql_window *w, unsigned dtype);
 enum ql_status ql_pool_codes(struct ql_ctx *ctx, const struct ql_pool_codes *p);

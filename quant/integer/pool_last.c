@@ -16,13 +16,14 @@
 struct job {
 	const struct ql_ctx *ctx;
 	const struct ql_pool_codes *p;
+	bool even; /* each mean is of as many numbers as the kernel has */
 	int variant;
 	struct ql_slots slots;
 };
 
-/* The inside of a window: lines and pixels of the image. */
+/* The inside of a window: the first line and pixel of the image, and how many of them, `dilation` apart. */
 struct reach {
-	int64_t top, bottom, from, end;
+	int64_t top, lines, from, pixels;
 };
 
 #define RAISE(name, type) \
@@ -61,10 +62,17 @@ QL_SIMD(void, narrow, (int64_t n, const int32_t *restrict code, uint8_t *restric
 
 static struct reach reach_of(const struct ql_window *w, int64_t y, int64_t x)
 {
-	int64_t top = y * w->stride[0] - w->before[0], left = x * w->stride[1] - w->before[1];
+	struct reach r;
 
-	return (struct reach){ql_max64(0, top), ql_min64(w->in[0], top + w->kernel[0]), ql_max64(0, left),
-		ql_min64(w->in[1], left + w->kernel[1])};
+	r.lines = ql_window_inside(w, 0, y, &r.top);
+	r.pixels = ql_window_inside(w, 1, x, &r.from);
+	return r;
+}
+
+/* At least 1: the mean of nothing is that of one 0. */
+static int64_t counted(const struct ql_window *w, int64_t y, int64_t x)
+{
+	return ql_max64(1, ql_window_count(w, 0, y) * ql_window_count(w, 1, x));
 }
 
 static void largest(const struct job *j, const uint8_t *image, const struct reach *r, uint8_t *to)
@@ -73,9 +81,10 @@ static void largest(const struct job *j, const uint8_t *image, const struct reac
 	int64_t line = p->w.in[1] * p->channels;
 	bool first = true;
 
-	for (int64_t y = r->top; y < r->bottom; y++)
-		for (int64_t x = r->from; x < r->end; x++, first = false) {
-			const uint8_t *from = image + y * line + x * p->channels;
+	for (int64_t y = 0; y < r->lines; y++)
+		for (int64_t x = 0; x < r->pixels; x++, first = false) {
+			const uint8_t *from = image + (r->top + y * p->w.dilation[0]) * line +
+					      (r->from + x * p->w.dilation[1]) * p->channels;
 
 			if (first)
 				memcpy(to, from, (size_t)p->channels);
@@ -88,24 +97,29 @@ static void largest(const struct job *j, const uint8_t *image, const struct reac
 		memset(to, p->dtype == QL_uint8 ? 0 : INT8_MIN, (size_t)p->channels);
 }
 
-static void mean(const struct job *j, const uint8_t *image, const struct reach *r, int32_t *sum, uint8_t *to)
+/* count: the numbers that are part of the mean; 0: all of the kernel. */
+static void mean(
+	const struct job *j, const uint8_t *image, const struct reach *r, int64_t count, int32_t *sum, uint8_t *to)
 {
 	const struct ql_pool_codes *p = j->p;
 	int64_t line = p->w.in[1] * p->channels, n = p->channels;
-	int32_t zeros = (int32_t)(ql_max64(0, r->bottom - r->top) * ql_max64(0, r->end - r->from)) * p->zero[0];
+	int32_t zeros = (int32_t)(r->lines * r->pixels) * p->zero[0];
 
 	for (int64_t i = 0; i < n; i++)
 		sum[i] = -zeros;
-	for (int64_t y = r->top; y < r->bottom; y++)
-		for (int64_t x = r->from; x < r->end; x++) {
-			const uint8_t *from = image + y * line + x * n;
+	for (int64_t y = 0; y < r->lines; y++)
+		for (int64_t x = 0; x < r->pixels; x++) {
+			const uint8_t *from = image + (r->top + y) * line + (r->from + x) * n;
 
 			if (p->dtype == QL_uint8)
 				add_u8[j->variant](n, from, sum);
 			else
 				add_i8[j->variant](n, (const int8_t *)from, sum);
 		}
-	if (p->factor && p->rule)
+	if (count)
+		for (int64_t i = 0; i < n; i++)
+			sum[i] = ql_pool_code(p, sum[i], count, 0);
+	else if (p->factor && p->rule)
 		for (int64_t i = 0; i < n; i++)
 			sum[i] = ql_fixed_code(p->rule, false, sum[i], p->fixed[0], &p->r);
 	else if (p->factor)
@@ -131,7 +145,7 @@ static void body(void *arg, int64_t begin, int64_t end)
 			struct reach r = reach_of(w, row % w->out[0], x);
 
 			if (p->mean)
-				mean(j, image, &r, sum, to);
+				mean(j, image, &r, j->even ? 0 : counted(w, row % w->out[0], x), sum, to);
 			else
 				largest(j, image, &r, to);
 		}
@@ -148,7 +162,7 @@ bool ql_pool_last_fits(const struct ql_pool_codes *p)
 enum ql_status ql_pool_last(struct ql_ctx *ctx, const struct ql_pool_codes *p)
 {
 	const struct ql_window *w = &p->w;
-	struct job j = {.ctx = ctx, .p = p, .variant = ctx->kernels->simd->variant};
+	struct job j = {.ctx = ctx, .p = p, .even = ql_window_even(w), .variant = ctx->kernels->simd->variant};
 	int64_t rows = p->planes / p->channels * w->out[0];
 	double ns = (double)w->out[1] *
 		    (10 + (double)w->kernel[0] * (double)w->kernel[1] * (2 + 0.05 * (double)p->channels));

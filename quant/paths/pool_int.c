@@ -4,6 +4,8 @@
  */
 #include "quant/integer/pool_codes.h"
 #include "quant/integer/rescale.h"
+#include "tensor/codec.h"
+#include "tensor/conv/planes.h"
 #include "tensor/images.h"
 #include "tensor/scratch.h"
 
@@ -62,15 +64,17 @@ static enum ql_status read_params(
 	int32_t *zero = ql_scratch_array(ctx, n, sizeof(*zero));
 	float *factor = to ? ql_scratch_array(ctx, n, sizeof(*factor)) : NULL;
 	struct ql_fixed *fixed = to ? ql_scratch_array(ctx, n, sizeof(*fixed)) : NULL;
+	double *scale = to ? ql_scratch_array(ctx, n, sizeof(*scale)) : NULL;
 	double numbers = (double)p->w.kernel[0] * (double)p->w.kernel[1];
 
-	if (!zero || (to && (!factor || !fixed)))
+	if (!zero || (to && (!factor || !fixed || !scale)))
 		return QL_ERR_MEMORY;
 	for (int64_t i = 0; i < n; i++) {
 		zero[i] = q->zero_point ? (int32_t)ql_tensor_at_f64(q->zero_point, i) : 0;
 		if (to) {
 			double m = ql_tensor_at_f64(q->scale, i) / (numbers * ql_tensor_at_f64(to->scale, 0));
 
+			scale[i] = ql_tensor_at_f64(q->scale, i);
 			factor[i] = (float)m;
 			fixed[i] = ql_fixed_of(m);
 		}
@@ -79,6 +83,8 @@ static enum ql_status read_params(
 	p->zeros = n;
 	p->per = q->axis == 0 ? x->shape[1] : 1;
 	p->factor = factor;
+	p->scale = scale;
+	p->out_scale = to ? ql_tensor_at_f64(to->scale, 0) : 0;
 	p->fixed = fixed;
 	return QL_OK;
 }
@@ -136,10 +142,44 @@ static enum ql_status run(
 	return status;
 }
 
+/* The places of the largest codes, by their values. */
+static enum ql_status places(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_result *r = &call->result[1];
+	struct ql_tensor *x = NULL, *y = NULL;
+	struct ql_planes j = {.mean = false};
+	enum ql_status status = ql_pool_window(ctx, call, &j.w);
+
+	for (int i = 0; i < 2 && !status; i++) {
+		struct ql_tensor *t = i ? call->out[0] : call->in[0];
+
+		if (ql_is_closed(t))
+			status = ql_closed_open(ctx, t->storage);
+	}
+	if (!status)
+		status = ql_decode(ctx, call->in[0], &x);
+	if (!status)
+		status = ql_decode(ctx, call->out[0], &y);
+	if (!status)
+		status = ql_tensor_new(ctx, r->dtype, r->rank, r->shape, &call->out[1]);
+	if (!status) {
+		j.x = ql_tensor_data(x);
+		j.y = ql_tensor_data(y);
+		j.out = ql_tensor_data(call->out[1]);
+		status = ql_planes_places(ctx, r->shape[0] * r->shape[1], &j);
+	}
+	ql_tensor_release(ctx, x);
+	ql_tensor_release(ctx, y);
+	return status;
+}
+
 static enum ql_status eval_max(struct ql_ctx *ctx, struct ql_call *call)
 {
+	enum ql_status status;
+
 	call->kernel = "maxpool2d_int";
-	return run(ctx, call, false, call->in[0]->dtype, call->in[0]->q, QL_REQUANT_FLOAT);
+	status = run(ctx, call, false, call->in[0]->dtype, call->in[0]->q, QL_REQUANT_FLOAT);
+	return status || call->n_out < 2 ? status : places(ctx, call);
 }
 
 static enum ql_status eval_mean(struct ql_ctx *ctx, struct ql_call *call)

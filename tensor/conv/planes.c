@@ -107,7 +107,8 @@ QL_SIMD(void, give_2x2,
 static bool is_2x2(const struct ql_window *w)
 {
 	for (int d = 0; d < 2; d++)
-		if (w->kernel[d] != 2 || w->stride[d] != 2 || w->before[d] || w->in[d] != 2 * w->out[d])
+		if (w->kernel[d] != 2 || w->stride[d] != 2 || w->dilation[d] != 1 || w->before[d] ||
+			w->in[d] != 2 * w->out[d])
 			return false;
 	return true;
 }
@@ -116,7 +117,7 @@ static bool is_2x2(const struct ql_window *w)
 
 static struct ql_plane_run run_of(const struct ql_window *w, int64_t first, int64_t n, int64_t k)
 {
-	int64_t at = first * w->stride[1] + k - w->before[1], stop;
+	int64_t at = first * w->stride[1] + k * w->dilation[1] - w->before[1], stop;
 	struct ql_plane_run r = {.skip = at < 0 ? ql_ceil_div(-at, w->stride[1]) : 0};
 
 	stop = at >= w->in[1] ? 0 : (w->in[1] - 1 - at) / w->stride[1] + 1;
@@ -128,7 +129,7 @@ static struct ql_plane_run run_of(const struct ql_window *w, int64_t first, int6
 /* Runs the body for each tap of row i that is inside; `at` is its offset in the plane of x. */
 #define EACH_TAP(...) \
 	for (int64_t k = 0; k < w->kernel[0]; k++) { \
-		int64_t row = i * w->stride[0] + k - w->before[0]; \
+		int64_t row = i * w->stride[0] + k * w->dilation[0] - w->before[0]; \
 		const struct ql_plane_run *r = j->runs + first / PIECE * w->kernel[1], *end = r + w->kernel[1]; \
 		for (; row >= 0 && row < w->in[0] && r < end; r++) { \
 			int64_t at = row * w->in[1] + r->from; \
@@ -147,8 +148,12 @@ static struct ql_plane_run run_of(const struct ql_window *w, int64_t first, int6
 			out[c] = j->mean ? 0 : (number)-INFINITY; \
 		EACH_TAP((j->mean ? add_up_##type : take_max_##type)[j->variant]( \
 			r->n, w->stride[1], x + at, out + r->skip)) \
-		for (int64_t c = 0; c < n && j->mean; c++) \
-			out[c] = (number)(out[c] * (number)j->share); \
+		if (j->across) \
+			for (int64_t c = 0, rows = ql_window_count(w, 0, i); c < n; c++) \
+				out[c] = (number)(out[c] / (number)ql_max64(1, rows * j->across[first + c])); \
+		else \
+			for (int64_t c = 0; c < n && j->mean; c++) \
+				out[c] = (number)(out[c] * (number)j->share); \
 	} \
 	static void result_plane_##type(const struct ql_planes *j, int64_t plane) \
 	{ \
@@ -166,8 +171,12 @@ static struct ql_plane_run run_of(const struct ql_window *w, int64_t first, int6
 		const struct ql_window *w = &j->w; \
 		const number *g = (const number *)j->g + y; \
 		number left[PIECE]; \
-		for (int64_t c = 0; c < n; c++) \
-			left[c] = j->mean ? (number)(g[c] * (number)j->share) : g[c]; \
+		if (j->across) \
+			for (int64_t c = 0, rows = ql_window_count(w, 0, i); c < n; c++) \
+				left[c] = (number)(g[c] / (number)ql_max64(1, rows * j->across[first + c])); \
+		else \
+			for (int64_t c = 0; c < n; c++) \
+				left[c] = j->mean ? (number)(g[c] * (number)j->share) : g[c]; \
 		EACH_TAP(if (j->mean) give_share_##type[j->variant](r->n, w->stride[1], dx + at, left + r->skip); \
 			 else give_max_##type[j->variant](r->n, w->stride[1], x + at, dx + at, \
 				 (const number *)j->y + y + r->skip, left + r->skip)) \
@@ -271,6 +280,37 @@ static void gradient_body(void *arg, int64_t begin, int64_t end)
 			gradient_plane_f32(j, plane);
 }
 
+/* The place of the first number of a window that equals y; 0: none. */
+#define PLACE(type, number) \
+	static int64_t place_##type(const struct ql_window *w, const number *x, number y, int64_t i, int64_t c) \
+	{ \
+		int64_t top, left, rows = ql_window_inside(w, 0, i, &top), columns = ql_window_inside(w, 1, c, &left); \
+		for (int64_t p = 0; p < rows; p++) \
+			for (int64_t q = 0; q < columns; q++) { \
+				int64_t at = (top + p * w->dilation[0]) * w->in[1] + left + q * w->dilation[1]; \
+				if (x[at] == y || (x[at] != x[at] && y != y)) \
+					return at + 1; \
+			} \
+		return 0; \
+	}
+PLACE(f32, float)
+PLACE(f64, double)
+
+static void places_body(void *arg, int64_t begin, int64_t end)
+{
+	const struct ql_planes *j = arg;
+	const struct ql_window *w = &j->w;
+
+	for (int64_t r = begin; r < end; r++) {
+		int64_t x = r / w->out[0] * w->in[0] * w->in[1], i = r % w->out[0],
+			*out = (int64_t *)j->out + r * w->out[1];
+
+		for (int64_t c = 0, y = r * w->out[1]; c < w->out[1]; c++, y++)
+			out[c] = j->wide ? place_f64(w, (const double *)j->x + x, ((const double *)j->y)[y], i, c)
+					 : place_f32(w, (const float *)j->x + x, ((const float *)j->y)[y], i, c);
+	}
+}
+
 static enum ql_status take_runs(struct ql_ctx *ctx, struct ql_planes *j)
 {
 	const struct ql_window *w = &j->w;
@@ -288,6 +328,19 @@ static enum ql_status take_runs(struct ql_ctx *ctx, struct ql_planes *j)
 	return QL_OK;
 }
 
+static enum ql_status take_across(struct ql_ctx *ctx, struct ql_planes *j)
+{
+	j->across = NULL;
+	if (!j->mean || ql_window_even(&j->w))
+		return QL_OK;
+	j->across = ql_scratch_array(ctx, j->w.out[1], sizeof(*j->across));
+	if (!j->across)
+		return QL_ERR_MEMORY;
+	for (int64_t i = 0; i < j->w.out[1]; i++)
+		j->across[i] = ql_window_count(&j->w, 1, i);
+	return QL_OK;
+}
+
 static enum ql_status run(struct ql_ctx *ctx, int64_t planes, ql_parallel_fn *body, struct ql_planes *j)
 {
 	double ns = 1 + (double)(j->w.in[0] * j->w.in[1]) +
@@ -295,6 +348,8 @@ static enum ql_status run(struct ql_ctx *ctx, int64_t planes, ql_parallel_fn *bo
 	double all = ns * (double)planes;
 	enum ql_status status = take_runs(ctx, j);
 
+	if (!status)
+		status = take_across(ctx, j);
 	if (status)
 		return status;
 	j->variant = ctx->kernels->simd->variant;
@@ -311,4 +366,14 @@ enum ql_status ql_planes_result(struct ql_ctx *ctx, int64_t planes, struct ql_pl
 enum ql_status ql_planes_gradient(struct ql_ctx *ctx, int64_t planes, struct ql_planes *j)
 {
 	return run(ctx, planes, gradient_body, j);
+}
+
+enum ql_status ql_planes_places(struct ql_ctx *ctx, int64_t planes, struct ql_planes *j)
+{
+	const struct ql_window *w = &j->w;
+	double ns = 5 + (double)w->out[1] * (double)w->kernel[0] * (double)w->kernel[1],
+	       all = ns * (double)planes * (double)w->out[0];
+
+	return ql_parallel_for(ctx, ql_mul64(planes, w->out[0]), ns < CHUNK_NS ? (int64_t)(CHUNK_NS / ns) : 1,
+		all < 1e18 ? (int64_t)all : INT64_MAX, places_body, j);
 }

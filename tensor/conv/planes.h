@@ -21,10 +21,13 @@ struct ql_planes {
 	/* set here */
 	struct ql_plane_run *runs; /* for each piece of a row the kernel's columns */
 	int variant;
-	double share; /* 1 / size of a window */
+	double share;    /* 1 / size of a window */
+	int64_t *across; /* of means of different numbers: how many a column of the result has along a row; else NULL */
 };
 
 enum ql_status ql_planes_result(struct ql_ctx *ctx, int64_t planes, struct ql_planes *j);
 enum ql_status ql_planes_gradient(struct ql_ctx *ctx, int64_t planes, struct ql_planes *j);
+/* From x and the largest numbers y: the place of the first equal one in its plane, from 1 on; 0: there is none. out: int64. */
+enum ql_status ql_planes_places(struct ql_ctx *ctx, int64_t planes, struct ql_planes *j);
 
 #endif

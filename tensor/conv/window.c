@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Geometry of sliding windows. With a kernel of k, dilation d and p rows of padding in all, n rows give floor((n +
- * p - (d (k - 1) + 1)) / stride) + 1. Every number is at most QL_WINDOW_MOST, so products of two fit in 64 bits.
+ * p - (d (k - 1) + 1)) / stride) + 1, with ceilmode= the next larger number if that window begins before the padding after x. Every number is at most QL_WINDOW_MOST, so products of two fit in 64 bits.
  */
 #include "tensor/conv/window.h"
 
@@ -53,25 +53,76 @@ static enum ql_status read_pad(struct ql_ctx *ctx, const struct ql_call *call, s
 	return status;
 }
 
-static enum ql_status slide(struct ql_ctx *ctx, const struct ql_call *call, struct ql_window *w)
+static int64_t reach_of(const struct ql_window *w, int d)
 {
-	const int64_t *in = w->in, *k = w->kernel;
+	return w->dilation[d] * (w->kernel[d] - 1) + 1;
+}
 
-	for (int d = 0; d < 2; d++) {
-		int64_t padded = in[d] + w->before[d] + w->after[d], reach = w->dilation[d] * (k[d] - 1) + 1;
+/* Padding for ceil(n / stride) results. */
+static enum ql_status read_autopad(struct ql_ctx *ctx, const struct ql_call *call, struct ql_window *w)
+{
+	const char *rule = ql_call_string(call, "autopad", NULL);
 
-		if (reach > padded)
-			return ql_fail(ctx, QL_ERR_SHAPE,
-				"%s: wanted a kernel no larger than the padded input, got a kernel of %lld x %lld "
-				"that reaches over %lld %s of %lld",
-				call->op->doc.name, (long long)k[0], (long long)k[1], (long long)reach,
-				d ? "columns" : "rows", (long long)padded);
-		w->out[d] = (padded - reach) / w->stride[d] + 1;
+	if (!rule)
+		return QL_OK;
+	if (ql_call_attr(call, "pad"))
+		return ql_fail(
+			ctx, QL_ERR_ARGUMENT, "%s: autopad: wanted pad= or autopad=, got both", call->op->doc.name);
+	for (int d = 0; d < 2 && strcmp(rule, "valid") != 0; d++) {
+		int64_t last = ql_max64(0, ql_ceil_div(w->in[d], w->stride[d]) - 1) * w->stride[d],
+			all = ql_max64(0, last + reach_of(w, d) - w->in[d]), small = all / 2;
+
+		if (all > QL_WINDOW_MOST)
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: autopad: wanted at most %lld of padding, got %lld",
+				call->op->doc.name, (long long)QL_WINDOW_MOST, (long long)all);
+		w->before[d] = strcmp(rule, "same_lower") ? small : all - small;
+		w->after[d] = all - w->before[d];
 	}
 	return QL_OK;
 }
 
-/* Reads stride=, pad= and dilation= of the call (those that its op has) for w->in and w->kernel and sets the other
+/* The results along d. With `ceil` windows may reach beyond the padding after x, unless they begin in it. */
+static int64_t results_of(const struct ql_window *w, int d, bool ceil)
+{
+	int64_t room = w->in[d] + w->before[d] + w->after[d] - reach_of(w, d), step = w->stride[d], n;
+
+	if (!ceil)
+		return room < 0 ? 0 : room / step + 1;
+	n = room < 0 ? 1 - -room / step : ql_ceil_div(room, step) + 1;
+	return n > 0 && (n - 1) * step >= w->in[d] + w->before[d] ? n - 1 : n;
+}
+
+static enum ql_status slide(struct ql_ctx *ctx, const struct ql_call *call, struct ql_window *w)
+{
+	bool ceil = ql_call_bool(call, "ceilmode", false);
+
+	for (int d = 0; d < 2; d++) {
+		w->out[d] = results_of(w, d, ceil);
+		if (w->out[d] < 1)
+			return ql_fail(ctx, QL_ERR_SHAPE,
+				"%s: wanted a kernel no larger than the padded input, got a kernel of %lld x %lld "
+				"that reaches over %lld %s of %lld",
+				call->op->doc.name, (long long)w->kernel[0], (long long)w->kernel[1],
+				(long long)reach_of(w, d), d ? "columns" : "rows",
+				(long long)(w->in[d] + w->before[d] + w->after[d]));
+		w->after[d] = ql_max64(
+			w->after[d], (w->out[d] - 1) * w->stride[d] + reach_of(w, d) - w->before[d] - w->in[d]);
+	}
+	return QL_OK;
+}
+
+/* Which padding is part of means. */
+static void read_counted(const struct ql_call *call, struct ql_window *w)
+{
+	bool all = ql_call_bool(call, "countincludepad", true);
+
+	for (int d = 0; d < 2; d++) {
+		w->counted[d][0] = all ? w->before[d] : 0;
+		w->counted[d][1] = all ? w->after[d] : 0;
+	}
+}
+
+/* Reads stride=, pad= and the other options of the call (those that its op has) for w->in and w->kernel and sets the other
  * members. `stride` is the default of stride=; 0: the size of the kernel. */
 static enum ql_status read_window(struct ql_ctx *ctx, const struct ql_call *call, int64_t stride, struct ql_window *w)
 {
@@ -90,26 +141,16 @@ static enum ql_status read_window(struct ql_ctx *ctx, const struct ql_call *call
 		status = read_pair(ctx, call, "dilation", 1, w->dilation);
 	if (!status)
 		status = read_pad(ctx, call, w);
+	if (!status)
+		status = read_autopad(ctx, call, w);
+	read_counted(call, w);
 	return status ? status : slide(ctx, call, w);
-}
-
-/* Fails if a window could be entirely in the padding. */
-static enum ql_status check_pad(struct ql_ctx *ctx, const struct ql_call *call, const struct ql_window *w)
-{
-	for (int d = 0; d < 2; d++)
-		if (2 * ql_max64(w->before[d], w->after[d]) > w->kernel[d])
-			return ql_fail(ctx, QL_ERR_ARGUMENT,
-				"%s: pad: wanted at most half of the kernel (%lld x %lld), got %lld",
-				call->op->doc.name, (long long)w->kernel[0], (long long)w->kernel[1],
-				(long long)ql_max64(w->before[d], w->after[d]));
-	return QL_OK;
 }
 
 enum ql_status ql_pool_window(struct ql_ctx *ctx, const struct ql_call *call, struct ql_window *w)
 {
 	const struct ql_tensor *x = call->in[0];
 	const struct ql_value *k = ql_call_attr(call, "k");
-	enum ql_status status;
 
 	*w = (struct ql_window){.in = {x->shape[2], x->shape[3]}};
 	for (int d = 0; d < 2; d++)
@@ -117,8 +158,32 @@ enum ql_status ql_pool_window(struct ql_ctx *ctx, const struct ql_call *call, st
 	if (k && k->ints.n > 2)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: k: wanted a number or {h, w}, got %d numbers",
 			call->op->doc.name, k->ints.n);
-	status = read_window(ctx, call, 0, w);
-	return status ? status : check_pad(ctx, call, w);
+	return read_window(ctx, call, 0, w);
+}
+
+int64_t ql_window_count(const struct ql_window *w, int d, int64_t i)
+{
+	int64_t at = i * w->stride[d] - w->before[d], stop = ql_min64(at + w->kernel[d], w->in[d] + w->counted[d][1]);
+
+	return ql_max64(0, stop - ql_max64(at, -w->counted[d][0]));
+}
+
+bool ql_window_even(const struct ql_window *w)
+{
+	for (int d = 0; d < 2; d++)
+		if (w->before[d] > w->counted[d][0] ||
+			(w->out[d] - 1) * w->stride[d] - w->before[d] + w->kernel[d] > w->in[d] + w->counted[d][1])
+			return false;
+	return true;
+}
+
+int64_t ql_window_inside(const struct ql_window *w, int d, int64_t i, int64_t *first)
+{
+	int64_t at = i * w->stride[d] - w->before[d], step = w->dilation[d], skip = at < 0 ? ql_ceil_div(-at, step) : 0,
+		stop = at >= w->in[d] ? 0 : (w->in[d] - 1 - at) / step + 1;
+
+	*first = ql_min64(at + skip * step, w->in[d]);
+	return ql_max64(0, ql_min64(w->kernel[d], stop) - skip);
 }
 
 void ql_window_reach(const struct ql_window *w, int d, int64_t shift, int64_t *from, int64_t *to)

@@ -17,6 +17,7 @@
 static const struct ql_attr attrs[] = {
 	QL_WINDOW_STRIDE("step of the kernel: a number or {h, w} (default 1)"),
 	QL_WINDOW_PAD,
+	QL_WINDOW_AUTOPAD,
 	{"dilation", QL_ATTR_INTS, 0, NULL, "distance of the kernel's taps: a number or {h, w} (default 1)"},
 	{"groups", QL_ATTR_INT, 0, NULL, "channels and outputs fall into so many groups that do not mix (default 1)"},
 	{"k", QL_ATTR_INTS, 0, NULL,
@@ -436,6 +437,7 @@ static const struct ql_attr gradient_attrs[] = {
 	{"size", QL_ATTR_INTS, 0, NULL, "shape of what is wanted"},
 	QL_WINDOW_STRIDE("as in conv2d"),
 	QL_WINDOW_PAD,
+	QL_WINDOW_AUTOPAD,
 	{"dilation", QL_ATTR_INTS, 0, NULL, "as in conv2d"},
 	{"groups", QL_ATTR_INT, 0, NULL, "as in conv2d"},
 	{"k", QL_ATTR_INTS, 0, NULL, "as in conv2d"},
@@ -480,7 +482,7 @@ GRADIENT_OP(conv2d_input, input_eval)
 GRADIENT_OP(conv2d_weight, weight_eval)
 
 /* Appends the geometry of the recorded call at named[n]. MAX_NAMED includes entries before it and the terminator. */
-#define MAX_NAMED 7
+#define MAX_NAMED 8
 static void geometry(const struct ql_back *b, struct ql_named *named, int n)
 {
 	for (int i = 1; gradient_attrs[i].type != QL_ATTR_END; i++) {
@@ -553,7 +555,7 @@ static uint32_t decodes(const struct ql_call *call)
 
 const struct ql_op ql_op_conv2d = {
 	.doc = {.name = "conv2d",
-		.usage = "x:conv2d(w, bias, {stride=, pad=, dilation=, groups=, act=, out=})",
+		.usage = "x:conv2d(w, bias, {stride=, pad=, autopad=, dilation=, groups=, act=, out=})",
 		.text = "Convolution (as in PyTorch: the kernel is not turned) of x (n, c, h, w) with w (out, c / groups, kh, kw), "
 			"plus "
 			"bias (out) when given, then the activation: a result (n, out, h', w') with h' = floor((h + pads - dilation "

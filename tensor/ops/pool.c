@@ -12,6 +12,12 @@ static bool is_mean(const struct ql_op *op)
 	return op == &ql_op_avgpool2d;
 }
 
+/* With indices= also the places of the largest numbers. */
+static int gives(const struct ql_call *call)
+{
+	return ql_call_bool(call, "indices", false) ? 2 : 1;
+}
+
 static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 {
 	const struct ql_tensor *x = call->in[0];
@@ -26,10 +32,13 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 		return ql_fail(ctx, QL_ERR_DTYPE, "%s: wanted floats or a quantized tensor, got %s", call->op->doc.name,
 			ql_tensor_text(x, text));
 	status = ql_pool_window(ctx, call, &w);
-	if (!status)
-		ql_result_set(call, 0, ql_operand_dtype(x), 4,
+	if (status)
+		return status;
+	call->n_out = gives(call);
+	for (int i = 0; i < call->n_out; i++)
+		ql_result_set(call, i, i ? QL_int64 : ql_operand_dtype(x), 4,
 			(const int64_t[]){x->shape[0], x->shape[1], w.out[0], w.out[1]});
-	return status;
+	return QL_OK;
 }
 
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
@@ -51,6 +60,11 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 		j.out = ql_tensor_data(y);
 		status = ql_planes_result(ctx, out->shape[0] * out->shape[1], &j);
 	}
+	if (!status && call->n_out > 1) {
+		j.y = j.out;
+		j.out = ql_tensor_data(call->out[1]);
+		status = ql_planes_places(ctx, out->shape[0] * out->shape[1], &j);
+	}
 	if (!status && y != out)
 		status = ql_tensor_copy(ctx, out, y);
 	ql_tensor_release(ctx, x);
@@ -59,9 +73,13 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 }
 
 static const struct ql_attr max_attrs[] = {
-	{"k", QL_ATTR_INTS, QL_POSITIONAL | QL_REQUIRED, NULL, "the window: a number or {h, w}"},
+	{"k", QL_ATTR_INTS, QL_POSITIONAL | QL_REQUIRED, "all", "the window: a number, {h, w} or 'all'"},
 	QL_WINDOW_STRIDE("step of the window: a number or {h, w} (default: the window)"),
 	QL_WINDOW_PAD,
+	QL_WINDOW_AUTOPAD,
+	{"dilation", QL_ATTR_INTS, 0, NULL, "distance of the numbers of a window: a number or {h, w} (default 1)"},
+	QL_WINDOW_CEIL,
+	{"indices", QL_ATTR_BOOL, 0, NULL, "also give the places of the largest numbers (default false)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -69,6 +87,10 @@ static const struct ql_attr mean_attrs[] = {
 	{"k", QL_ATTR_INTS, QL_POSITIONAL, "all", "the window: a number, {h, w} or 'all' (default: all)"},
 	QL_WINDOW_STRIDE("step of the window: a number or {h, w} (default: the window)"),
 	QL_WINDOW_PAD,
+	QL_WINDOW_AUTOPAD,
+	QL_WINDOW_CEIL,
+	{"countincludepad", QL_ATTR_BOOL, 0, NULL,
+		"padding is part of the mean, as in PyTorch; false: as in ONNX and TensorFlow (default true)"},
 	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result (default: that of a quantized x, else none)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
@@ -122,6 +144,9 @@ static const struct ql_attr mean_back_attrs[] = {
 	{"k", QL_ATTR_INTS, 0, "all", "as in avgpool2d"},
 	QL_WINDOW_STRIDE("as in avgpool2d"),
 	QL_WINDOW_PAD,
+	QL_WINDOW_AUTOPAD,
+	QL_WINDOW_CEIL,
+	{"countincludepad", QL_ATTR_BOOL, 0, NULL, "as in avgpool2d"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -153,16 +178,21 @@ static enum ql_status mean_backward(struct ql_back *b)
 
 const struct ql_op ql_op_maxpool2d = {
 	.doc = {.name = "maxpool2d",
-		.usage = "x:maxpool2d(k, {stride=, pad=})",
-		.text = "Largest number of each window of x (n, c, h, w); nan if there is one. Padding counts as -infinity and may "
-			"be "
-			"at most half of the window; a window that does not fit entirely is left out. The gradient goes to the first "
-			"of equal numbers. Of a quantized x the codes are compared, under the same params.",
-		.example = "x = tensor.arange(1, 16):view(1, 1, 4, 4)\n"
-			   "print(x:to('float32'):maxpool2d(2):view(4))  --> float32(4)   6   8  14  16",
+		.usage =
+			"x:maxpool2d(k, {stride=, pad=, dilation=, ceilmode=})  values, places = x:maxpool2d(k, {indices=true})",
+		.text = "Largest number of each window of x (n, c, h, w); nan if there is one. With k='all' of each whole plane: "
+			"(n, c, 1, 1). Padding counts as -infinity, which is the result of a window in the padding only. A window that does not "
+			"fit entirely is left out, but with ceilmode=true where it begins inside of x or the padding before it. With indices=true "
+			"a second result (int64) has the place of each number in its plane, from 1 to h w, row by row: the first of equal ones "
+			"(0: only padding). The gradient goes to the same place. Of a quantized x the codes are compared, under the same params.",
+		.example = "x = tensor.arange(1, 16):view(1, 1, 4, 4):to 'float32'\n"
+			   "print(x:maxpool2d(2):view(4))  --> float32(4)   6   8  14  16\n"
+			   "y, places = x:maxpool2d(2, {stride=1, pad=1, dilation=3, indices=true})\n"
+			   "print(places:view(3, 3)[1])  --> int64(3) 11 12 10",
 		.attrs = max_attrs},
 	.arity_min = 1,
 	.arity_max = 1,
+	.gives = gives,
 	.flags = QL_BY_ROWS,
 	.infer = infer,
 	.eval = eval,
@@ -172,15 +202,17 @@ const struct ql_op ql_op_maxpool2d = {
 
 const struct ql_op ql_op_avgpool2d = {
 	.doc = {.name = "avgpool2d",
-		.usage = "x:avgpool2d(k, {stride=, pad=})  x:avgpool2d()",
+		.usage = "x:avgpool2d(k, {stride=, pad=, ceilmode=, countincludepad=})  x:avgpool2d()",
 		.text = "Mean of each window of x (n, c, h, w); without k, or with k='all', of each whole plane: (n, c, 1, 1). "
-			"Padding "
-			"counts as 0 and is part of the mean (as in PyTorch); it may be at most half of the window. A window that does "
-			"not fit entirely is left out. Of a quantized x the codes are summed exactly and the mean is rounded once, half "
+			"Padding counts as 0 and is part of the mean (as in PyTorch); with countincludepad=false it is not (as in ONNX and "
+			"TensorFlow). A window that does not fit entirely is left out, but with ceilmode=true where it begins inside of x or the "
+			"padding before it: what is beyond the padding is never part of the mean. Of nothing the mean is 0. "
+			"Of a quantized x the codes are summed exactly and the mean is rounded once, half "
 			"to even, to a code under the params of x or of out=: give out= where the means have a smaller range than x.",
 		.example = "x = tensor.arange(1, 16):view(1, 1, 4, 4):to 'float32'\n"
 			   "print(x:avgpool2d(2):view(4))  --> float32(4)   3.5000   5.5000  11.5000  13.5000\n"
-			   "print(x:avgpool2d():item())  --> 8.5",
+			   "print(x:avgpool2d():item())  --> 8.5\n"
+			   "print(x:avgpool2d(3, {stride=3, pad=1, countincludepad=false}):view(4)[1]:item())  --> 3.5",
 		.attrs = mean_attrs},
 	.arity_min = 1,
 	.arity_max = 1,

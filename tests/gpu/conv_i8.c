@@ -57,7 +57,7 @@ static struct ql_value *named(const struct ql_call *call, struct ql_value *attr,
 static struct ql_tensor *core(
 	struct ql_ctx *ctx, const struct shape *s, struct ql_tensor **in, int n, const struct ql_spec *out)
 {
-	struct ql_value attr[8] = {{.set = false}};
+	struct ql_value attr[16] = {{.set = false}};
 	struct ql_call call = {.op = ql_op_by_name(ql_ops, "conv2d"), .in = in, .n_in = n, .attr = attr};
 
 	named(&call, attr, "stride")->ints = (struct ql_ints){2, (int64_t *)(uintptr_t)s->stride};

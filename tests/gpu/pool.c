@@ -45,7 +45,7 @@ static bool pool(
 
 static struct ql_tensor *core(struct ql_ctx *ctx, const struct shape *s, const char *op, struct ql_tensor *x)
 {
-	struct ql_value attr[5] = {{.set = false}};
+	struct ql_value attr[16] = {{.set = false}};
 	struct ql_call call = {.op = ql_op_by_name(ql_ops, op), .in = &x, .n_in = 1, .attr = attr};
 	int64_t whole[2] = {x->shape[2], x->shape[3]};
 

@@ -278,6 +278,14 @@ for _, option in ipairs {{k=2}, {k={3, 2}, stride={1, 2}, pad=1}, {k=3, stride=2
 	case('avgpool2d', function(x) return x:avgpool2d(option) end, apart(2, 2, 4, 6))
 end
 case('avgpool2d', function(x) return x:avgpool2d() end, apart(2, 3, 3, 2))
+for _, option in ipairs {{k=2, stride=3, ceilmode=true, pad={1, 0, 1, 1}}, {k={3, 2}, autopad='same', stride=2}} do
+	case('maxpool2d', function(x) return (x:maxpool2d(option)) end, apart(2, 2, 4, 6))
+	case('avgpool2d', function(x) return x:avgpool2d(option) end, apart(2, 2, 4, 6))
+	local bare = {countincludepad=false}
+	for name, value in pairs(option) do bare[name] = value end
+	case('avgpool2d', function(x) return x:avgpool2d(bare) end, apart(2, 2, 4, 6))
+end
+case('maxpool2d', function(x) return (x:maxpool2d{k=2, dilation={2, 3}, stride=1, pad=1, indices=true}) end, apart(1, 2, 4, 6))
 for _, s in ipairs {{3, 2}, {2, 3, 4}, {2, 2, 2, 3}} do
 	local mean, var = tensor{0.25, -0.5, 1}[{{1, s[2]}}], tensor{0.5, 2, 1}[{{1, s[2]}}]
 	case('batchnorm', function(x, w, b) return nn.batchnorm(x, w, b, {training=true, eps=0.1}) end, apart(table.unpack(s)),

@@ -113,7 +113,7 @@ local BYTES = {uint8_t = 1, int8_t = 1, int16_t = 2, uint16_t = 2}
 -- Codes by codes: 8-bit ones by tiles, of which 1x1 windows need no columns; others by patches.
 local function emit_codes(e, node, x, f, y, g, w)
 	local p = product.prepare(e, node, f, g, {order = {1, 3, 4, 2}, tile = {1, 4, 3, 2}, fold = true})
-	local zero, along, plain = f.params and e:zero_of(f) or f.zero or 0, window.along(node, {w[3], w[4]})
+	local zero, along, plain = f.params and e:zero_of(f) or f.zero or 0, window.along(node, {w[3], w[4]}, {f.shape[3], f.shape[4]})
 	if p.pitch then
 		if w[3] * w[4] == 1 and plain then return tile.linear(e, x, f, f.count // w[2], p, y, g) end
 		local offset, v = tile.offset(e, f.ctype), window.of(e, node, f, g, {w[3], w[4]})

@@ -4,6 +4,8 @@ tensor.seed(6)
 print(nn.Conv2d(3, 8, 3, {pad=1})(tensor.ones(2, 3, 6, 5)):size())  --> 2 8 6 5
 print(nn.Conv2d(4, 8, {1, 3}, {stride=2, groups=2}).weight:size())  --> 8 2 1 3
 print(nn.Conv2d(3, 8, 3, {pad={0, 1, 0, 1}, stride=2})(tensor.ones(1, 3, 8, 8)):size())  --> 1 8 4 4
+print(nn.Conv2d(3, 8, 3, 2, 'same')(tensor.ones(1, 3, 7, 8)):size())  --> 1 8 4 4
+print(nn.Conv2d(3, 8, {2, 4}, {pad='same_lower', dilation=2}))  --> Conv2d(3, 8, {2,4}, autopad=same_lower, dilation=2)  200 parameters
 local m = nn.Conv2d(16, 32, 3)
 local bound = 1 / math.sqrt(16 * 9)
 assert(m.weight:abs():max():item() <= bound and m.weight:abs():max():item() > 0.97 * bound and m.bias:abs():max():item() <= bound)
@@ -30,3 +32,4 @@ local function refused(pattern, ...)
 end
 refused('Conv2d: groups: wanted a divisor of 3 inputs and 4 outputs, got 2', nn.Conv2d, 3, 4, 3, {groups=2})
 refused('Conv2d: kernel: wanted a number or {height, width}, got nil', nn.Conv2d, 3, 4)
+refused("Conv2d: pad: wanted numbers, 'same', 'same_upper', 'same_lower' or 'valid', got 'full'", nn.Conv2d, 3, 4, 3, 1, 'full')

@@ -112,6 +112,37 @@ it('what falls back', function()
 	local y = x:quantize('int8'):avgpool2d(2, {out='uint8'})
 	assert(y:quantized() and y:dtype() == 'uint8')
 	assert(x:avgpool2d(2, {out='int8'}):dtype() == 'int8' and x:avgpool2d(2):dtype() == 'float32')
-	local ok, text = pcall(x.avgpool2d, x:quantize 'int8', 3, {pad=2})
-	assert(not ok and text:find 'avgpool2d: pad: wanted at most half of the kernel')
+end)
+
+it('means without the padding, with ceilmode, and codes whose channels are last', function()
+	for _, spec in ipairs {'uint8', 'int8', 'int16', {dtype='int8', scheme='asymmetric'}} do
+		local q = (tensor.randn(2, 3, 7, 6) - 0.3):quantize(spec)
+		for _, o in ipairs {{stride=2, pad=1, countincludepad=false}, {stride=2, pad=1, ceilmode=true, countincludepad=false}} do
+			local got = q:avgpool2d(3, o)
+			-- codes of the mean: half to even of the exact quotient of the sum and the count, which float64 gives but at halves
+			local mean = (q:codes():to 'float64' - zero_of(q)):avgpool2d(3, o)
+			assert(got:origin().path == 'integer' and ((got:codes():to 'float64' - zero_of(q)) - mean):abs():max():item() <= 0.5 + 1e-9)
+			local t = {stride=o.stride, pad=o.pad, ceilmode=o.ceilmode, countincludepad=false, out={dtype='int16', scale=1e-4}}
+			local y = q:avgpool2d(3, t)
+			local want = q:qparams().scale:to 'float64' * mean / 1e-4
+			assert(y:origin().path == 'integer' and ((y:codes():to 'float64' - want):abs() - want:abs() * 1e-6):max():item() <= 0.5001)
+		end
+		local most = q:maxpool2d(2, {dilation=3, stride=2, pad={2, 0, 0, 3}, ceilmode=true})
+		assert(most:origin().path == 'integer')
+		local want = q:dequantize():maxpool2d(2, {dilation=3, stride=2, pad={2, 0, 0, 3}, ceilmode=true})
+		assert(same(most:dequantize(), want:maximum(most:dequantize():min())))
+	end
+	-- after a convolution from codes to codes the channels are last
+	local x = tensor.randn(2, 8, 9, 9):quantize 'int8'
+	local w = tensor.randn(16, 8, 3, 3):quantize 'int8/1'
+	local y = x:conv2d(w, {pad=1, out={dtype='int8', scale=0.4}})
+	local again = y:dequantize():quantize {dtype='int8', scale=0.4}
+	assert(same(again:codes(), y:codes()))
+	for _, o in ipairs {{stride=2, pad=1, countincludepad=false, ceilmode=true}, {stride=1, pad={2, 0, 1, 1}, countincludepad=false, out={dtype='uint8', scale=0.3, zero_point=9}},
+		{stride=2, ceilmode=true, out={dtype='int8', scale=0.2, rounding='single'}}} do
+		local a = x:conv2d(w, {pad=1, out={dtype='int8', scale=0.4}}):avgpool2d(3, o)
+		assert(a:origin().path:find '^integer' and same(a:codes(), again:avgpool2d(3, o):codes()))
+	end
+	local a = x:conv2d(w, {pad=1, out={dtype='int8', scale=0.4}}):maxpool2d(2, {dilation=2, pad=1, ceilmode=true, stride=2})
+	assert(same(a:codes(), again:maxpool2d(2, {dilation=2, pad=1, ceilmode=true, stride=2}):codes()))
 end)

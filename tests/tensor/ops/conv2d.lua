@@ -111,6 +111,24 @@ local function agree(name, n, c, h, w, o, kh, kw, option, kernels)
 		end
 	end)
 end
+it('autopad pads for ceil(size / stride) results, odd rows last or first', function()
+	local x, w, b = tensor.randn(2, 4, 7, 9), tensor.randn(6, 2, 4, 2), tensor.randn(6)
+	for _, c in ipairs {{'same', {1, 2, 0, 1}, 1}, {'same_upper', {1, 2, 0, 1}, 1}, {'same_lower', {2, 1, 1, 0}, 1}, {'valid', {0, 0, 0, 0}, 1},
+		{'same', {1, 2, 0, 1}, {2, 1}}, {'same_lower', {1, 0, 1, 0}, {3, 1}, 1}} do
+		local o, p = {autopad=c[1], stride=c[3], groups=2}, {pad=c[2], stride=c[3], groups=2}
+		local a = x
+		if c[4] then a = x[{{}, {}, {1, 6}}] end -- 6 rows in steps of 3: one row is padded
+		for _, dtype in ipairs {'float32', 'float64'} do
+			local got, want = run({a, w, b}, o, dtype), run({a, w, b}, p, dtype)
+			for i = 1, 4 do assert(got[i]:eq(want[i]):all():item()) end
+		end
+		local q, v = a:quantize 'uint8', w:quantize 'int8/1'
+		local y = q:conv2d(v, o)
+		assert(y:origin().path == 'int8' and y:eq(q:conv2d(v, p)):all():item())
+	end
+	local ok, message = pcall(x.conv2d, x, w, {autopad='same', pad=1, groups=2})
+	assert(not ok and message:find 'conv2d: autopad: wanted pad= or autopad=, got both')
+end)
 local tiles, simd = {'^gemm_f32', '^gemm_f32', '^gemm_f32'}, {'^simd', '^simd', '^simd'}
 agree('padding', 5, 7, 9, 11, 10, 3, 3, {pad=1}, tiles)
 agree('stride', 5, 7, 9, 11, 10, 3, 3, {pad=1, stride=2}, tiles)

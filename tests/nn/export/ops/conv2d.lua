@@ -41,6 +41,9 @@ for _, specs in ipairs {{'int8/1', 'uint8'}, {'uint4/1', 'uint8'}, {'int4/1', 'i
 	quantized('groups, dynamic ' .. specs[1], grouped, a, {mode='dynamic', weight=specs[1], input=specs[2]})
 end
 quantized('groups, decoded', grouped, a, {mode='weight_only', weight='int4:5'})
+local same = nn.Sequential {nn.Conv2d(3, 6, 3, 2, 'same'), nn.ReLU(), nn.Conv2d(6, 6, {2, 3}, {pad='same_lower', groups=6}), nn.Conv2d(6, 4, 1, 1, 'valid')}
+quantized('autopad', same, x, {mode='static', weight='int8/1', input='uint8'})
+add('autopad of floats', x, function() return graph.trace(same:fuse(), x:narrow(1, 1, 1)) end)
 exported.together(cases, {compilers={'cc -O2'}, alone=true})
 
 local plain, weight = tensor.randn(5, 4, 7, 6), tensor.randn(6, 4, 3, 3)
