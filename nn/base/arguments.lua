@@ -90,6 +90,21 @@ function arguments.pad(class, value)
 	return nil, value
 end
 
+-- The options stride, pad and dilation of a kind for (N, C, L): numbers; pad may be {left, right} or a word.
+function arguments.along(class, options)
+	local made = {stride = options.stride and arguments.size(class, 'stride', options.stride),
+		dilation = options.dilation and arguments.size(class, 'dilation', options.dilation)}
+	local pad = options.pad
+	if type(pad) == 'table' and #pad == 2 and not getmetatable(pad) then
+		made.pad = {arguments.size(class, 'pad', pad[1], 0), arguments.size(class, 'pad', pad[2], 0)}
+	elseif type(pad) == 'string' then
+		made.pad, made.autopad = arguments.pad(class, pad)
+	elseif pad ~= nil then
+		made.pad = arguments.size(class, 'pad', pad, 0)
+	end
+	return made
+end
+
 -- ', stride=2, pad={1,0}': the named fields that are not nil, with a comma before each.
 function arguments.fields_text(fields, names)
 	local text = ''

@@ -145,7 +145,7 @@ function module.check_name(what, name)
 end
 
 module.size, module.number, module.window, module.fields_text = arguments.size, arguments.number, arguments.window, arguments.fields_text
-module.pad = arguments.pad
+module.pad, module.along = arguments.pad, arguments.along
 
 ---------------------------------------------------------------- parts
 
