@@ -64,6 +64,18 @@ print(x:conv1d(w, {pad=1}):view(5))  --> float32(5)  3  6  9 12  9]]}
 conv1d.weight = 'w (out, c / groups, k)'
 function methods.conv1d(x, w, bias, options, ...) return convolve(conv1d, 'conv2d', x, w, bias, options, ...) end
 
+local convtranspose1d = doc {name = 'x:convtranspose1d',
+	usage = 'x:convtranspose1d(w, bias, {stride=, pad=, autopad=, outputpad=, dilation=, groups=, act=, out=})',
+	text = [[Transposed convolution of x (n, c, l) with w (c, out / groups, k) along the last axis, plus bias (out) when given:
+x:convtranspose2d of images of one row.]],
+	options = {STRIDE, PAD, AUTOPAD, {'outputpad', 'integer', 'numbers added at the end of the result (default 0)'}, DILATION,
+		{'groups', 'integer', 'channels and outputs fall into so many groups that do not mix (default 1)'},
+		{'act', 'text', 'activation after the bias (default: none)'}, {'out', 'any', 'spec of a quantized result (default: float32)'}},
+	example = [[x, w = tensor{1, 2, 3}:view(1, 1, 3), tensor{1, 10}:view(1, 1, 2)
+print(x:convtranspose1d(w, {stride=2}):view(6))  --> float32(6)  1 10  2 20  3 30]]}
+convtranspose1d.weight = 'w (c, out / groups, k)'
+function methods.convtranspose1d(x, w, bias, options, ...) return convolve(convtranspose1d, 'convtranspose2d', x, w, bias, options, ...) end
+
 local function pool(entry, op, x, k, options, ...)
 	local name = entry.name:sub(3)
 	if select('#', ...) > 0 then base.surplus(name, 3, ...) end

@@ -184,7 +184,7 @@ local function transposed(e, v, layout)
 end
 
 -- Ops that accept codes whose range is found at run time.
-local DYNAMIC = {linear = true, conv2d = true, matmul = true, dequantize = true, lstm = true, gru = true, rnn = true}
+local DYNAMIC = {linear = true, conv2d = true, convtranspose2d = true, matmul = true, dequantize = true, lstm = true, gru = true, rnn = true}
 
 -- Operand i of a node as a C expression, and its properties. layout: 'nhwc', 'plain' or nil (any; the third result is
 -- the layout).

@@ -107,8 +107,8 @@ local function constants(e, node, x, y, p, bias, scales)
 end
 
 -- The weight operand `at` and its scales, one for each output.
-local function weight_of(e, node, at)
-	local w = e:constant(node, at)
+local function weight_of(e, node, at, given)
+	local w = given or e:constant(node, at)
 	if not w or not w:quantized() then base.fail("export: node '%s': wanted a constant quantized weight", node.name) end
 	local params = w:qparams()
 	if params.block or params.axis and params.axis ~= 1 or not w:spec().affine then
@@ -132,9 +132,10 @@ end
 --   order   permutes the axes of w first;  k  length of a row of the array (then it may not keep zero points)
 --   fold    sums of the codes of each output are in the bias, for zero points of x that the loops do not subtract
 --   tile    the order of axes for tiles: if 8-bit codes give sums of 32 bits, w is in their layout and p.pitch says so
+--   weight  replaces the weight operand
 --   at      the index of the weight operand (2); others have neither bias nor activation
 function product.prepare(e, node, x, y, o)
-	local w, scales = weight_of(e, node, o.at or 2)
+	local w, scales = weight_of(e, node, o.at or 2, o.weight)
 	local bias = not o.at and node.inputs[3] and numbers(e:constant(node, 3))
 	local p = {outputs = w:size(1), per = w:nelem() // w:size(1)}
 	local c, sum, wide = codes_of(w, not o.k), sum_type(x, w, p.per)
@@ -179,8 +180,8 @@ local function computed(e, node, order, at, add)
 end
 
 -- The same for float weights.
-function product.prepare_float(e, node, order, at)
-	local w, bias = e:constant(node, at or 2), not at and node.inputs[3] and numbers(e:constant(node, 3))
+function product.prepare_float(e, node, order, at, weight)
+	local w, bias = weight or e:constant(node, at or 2), not at and node.inputs[3] and numbers(e:constant(node, 3))
 	local add = bias and e:array(node.name .. '_bias', 'float', bias, 'added to the result')
 	if not w then return computed(e, node, order, at, add) end
 	if w:quantized() then base.fail("export: node '%s': wanted a float weight, got codes", node.name) end

@@ -47,6 +47,24 @@ function window.of(e, node, x, y, kernel)
 		x.shape[4], x.shape[2], y.shape[3], y.shape[4], kernel[1], kernel[2], sh, sw, top, left, dh, dw))
 end
 
+-- The same of a transposed convolution: the stride is that of the result (tensor/conv/window.c).
+function window.transposed(e, node, x, y, kernel)
+	local sh, sw = pair(node.attrs.stride, 1)
+	local dh, dw = pair(node.attrs.dilation, 1)
+	local mh, mw = pair(node.attrs.outputpad, 0)
+	local top, left = window.pads({op = 'conv2d', attrs = {pad = node.attrs.pad}}, {x.shape[3], x.shape[4]}, kernel)
+	local rule = node.attrs.autopad
+	if rule and rule ~= 'valid' then
+		local function first(all)
+			all = math.max(0, all)
+			return rule == 'same_lower' and all - all // 2 or all // 2
+		end
+		top, left = first(dh * (kernel[1] - 1) + 1 + mh - sh), first(dw * (kernel[2] - 1) + 1 + mw - sw)
+	end
+	return e:struct('q_window', node.name .. '_window', ('{%d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d}'):format(x.shape[1], x.shape[3],
+		x.shape[4], x.shape[2], y.shape[3], y.shape[4], kernel[1], kernel[2], sh, sw, top, left, dh, dw))
+end
+
 -- Of a convolution with a kernel {height, width} over images of `size`: {kernel, stride, dilation} along a row, and `down`, the rows from one row of results to
 -- the next if windows share the others, else 0; `plain` if each pixel of the result is one of x.
 function window.along(node, kernel, size)

@@ -204,10 +204,11 @@ local function decide_join(d, node, row, inputs, chosen)
 	end
 end
 
--- The default is one scale per output, which is a column of the matrix of matmul; the spec of a rule is used literally.
+-- The default is one scale per output, whose axis the form knows; the spec of a rule is used literally.
 local function along_outputs(spec, node)
-	if node.op ~= 'matmul' or spec.axis ~= 1 or spec.block or spec.scale then return spec end
-	return like.spec(spec, {axis = 2, observer = spec.observer, p = spec.p, momentum = spec.momentum})
+	local per = ops.form(node.op).per
+	if not per or spec.axis ~= 1 or spec.block or spec.scale then return spec end
+	return like.spec(spec, {axis = per, observer = spec.observer, p = spec.p, momentum = spec.momentum})
 end
 
 -- Weights that are codes already are not changed.

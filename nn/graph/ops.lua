@@ -14,6 +14,7 @@
 --   in_parts(at, axes)   whether the float op takes codes of so many axes as operand `at`, too, and decodes them in parts
 --            (nn/graph/in_parts.lua);  takes_flat: also a matrix of codes, with the sizes of the kernel as k=
 --   fits(node, spec of the weight, spec of the input, weight)   false and the reason when this node has no integer version
+--   per      axis of the outputs in the weight, if it is not the first
 --   attrs(node, weight)   more attributes of the integer version, or nil
 --   macs(shape)  multiplications; shape(i): sizes of operand i, shape(0): of the first result
 local _, internal = ...

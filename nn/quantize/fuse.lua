@@ -39,7 +39,7 @@ local function can_fold(layer, norm)
 end
 
 local function can_act(layer, act)
-	return (is_kind(act, 'ReLU') or is_kind(act, 'ReLU6')) and (is_kind(layer, 'Conv2d') or is_kind(layer, 'Linear')) and not layer.act and
+	return (is_kind(act, 'ReLU') or is_kind(act, 'ReLU6')) and rawget(layer, 'act') == false and
 		not rawget(layer, 'quantized')
 end
 

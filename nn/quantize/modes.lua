@@ -25,9 +25,9 @@ module.codes = codes
 -- Codes below 8 bits are packed along one axis in groups: for a convolution with rows of 3 along the channels, if that wastes fewer
 -- bits.
 function module.weight_codes(weight, spec)
-	local group = quant.dtype(quant.spec(spec).dtype).packed
+	local group, axis = quant.dtype(quant.spec(spec).dtype).packed, quant.spec(spec).axis
 	local function padded(n) return (n + group - 1) // group * group end
-	if weight:dim() ~= 4 or weight:size(2) * padded(weight:size(4)) <= weight:size(4) * padded(weight:size(2)) then return weight:quantize(spec) end
+	if weight:dim() ~= 4 or (axis or 1) ~= 1 or weight:size(2) * padded(weight:size(4)) <= weight:size(4) * padded(weight:size(2)) then return weight:quantize(spec) end
 	return weight:permute(1, 3, 4, 2):contiguous():quantize(spec):permute(1, 4, 2, 3)
 end
 

@@ -182,13 +182,20 @@ local function decodes(layer, weight, input)
 	return not (weight.block and layer.weight:dim() > 2) and input or nil
 end
 
+-- The default is one scale for each output, whose axis the class knows.
+local function along_outputs(layer, spec)
+	local per = module.class_of(layer).per
+	if not per or spec.axis ~= 1 or spec.block or spec.scale then return spec end
+	return like.spec(spec, {axis = per, observer = spec.observer, p = spec.p, momentum = spec.momentum})
+end
+
 local function quantize_layer(name, layer, o, made)
 	if o.mode == 'static' or o.mode == 'auto' then check_input(name, o.asked) end
 	local mode = mode_of(name, layer, o.mode, o.asked)
 	if TRAINED[mode] then return train_layer(name, layer, o, mode) end
-	local q = {mode = mode, weight = quant.spec(o.weight)}
+	local q = {mode = mode, weight = along_outputs(layer, quant.spec(o.weight))}
 	local why = ''
-	local varies = q.weight.block or q.weight.axis and q.weight.axis ~= 1
+	local varies = q.weight.block or q.weight.axis and q.weight.axis ~= (module.class_of(layer).per or 1)
 	local input = mode == 'static' and calibrated(layer, inputs_of(layer)[1], o.asked) or mode == 'dynamic' and quant.spec(o.input) or nil
 	local decoded = decodes(layer, q.weight, input)
 	local blocks = module.class_of(layer).reads_codes and rules.sums_blocks(q.weight, layer.weight:size(2), input)

@@ -70,6 +70,10 @@ struct ql_conv_weight {
 
 enum ql_status ql_conv_weight(struct ql_ctx *ctx, const struct ql_conv_weight *s);
 
+/* The gradient dx (n, c, in) of the input of c, from that of the result, g, and the weight; then bias, by channel of dx, and activation. */
+enum ql_status ql_conv_input(struct ql_ctx *ctx, const struct ql_conv *c, const float *g, const float *w,
+	const struct ql_epilogue *e, float *dx);
+
 /* The unfolding of a convolution's input; taps from scratch memory. */
 enum ql_status ql_conv_unfold(struct ql_ctx *ctx, const struct ql_conv *c, const float *x, struct ql_unfold *u);
 

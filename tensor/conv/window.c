@@ -242,3 +242,77 @@ enum ql_status ql_conv_read(struct ql_ctx *ctx, const struct ql_call *call, int 
 		.groups = groups};
 	return read_window(ctx, call, 1, &out->window);
 }
+
+/* ---- transposed convolutions ---- */
+
+/* Padding with which h rows give h stride rows; *more: rows that windows do not reach. */
+static void transposed_autopad(const struct ql_call *call, struct ql_window *w, int64_t *more)
+{
+	const char *rule = ql_call_string(call, "autopad", "valid");
+
+	for (int d = 0; d < 2 && strcmp(rule, "valid") != 0; d++) {
+		int64_t all = reach_of(w, d) + more[d] - w->stride[d], small = ql_max64(0, all) / 2;
+
+		w->before[d] = strcmp(rule, "same_lower") ? small : ql_max64(0, all) - small;
+		w->after[d] = ql_max64(0, all) - w->before[d];
+		more[d] -= ql_min64(0, all);
+	}
+}
+
+static enum ql_status read_transposed(struct ql_ctx *ctx, const struct ql_call *call, struct ql_window *w)
+{
+	int64_t more[2] = {0, 0};
+	enum ql_status status = read_pair(ctx, call, "stride", 1, w->stride);
+
+	if (!status)
+		status = read_pair(ctx, call, "dilation", 1, w->dilation);
+	if (!status)
+		status = read_pair(ctx, call, "outputpad", 0, more);
+	if (!status)
+		status = read_pad(ctx, call, w);
+	if (!status && ql_call_attr(call, "autopad") && ql_call_attr(call, "pad"))
+		return ql_fail(
+			ctx, QL_ERR_ARGUMENT, "%s: autopad: wanted pad= or autopad=, got both", call->op->doc.name);
+	for (int d = 0; d < 2 && !status; d++)
+		if (more[d] >= ql_max64(w->stride[d], w->dilation[d]))
+			return ql_fail(ctx, QL_ERR_ARGUMENT,
+				"%s: outputpad: wanted less than the stride or the dilation, %lld, got %lld",
+				call->op->doc.name, (long long)ql_max64(w->stride[d], w->dilation[d]),
+				(long long)more[d]);
+	if (!status)
+		transposed_autopad(call, w, more);
+	for (int d = 0; d < 2 && !status; d++) {
+		w->in[d] = (w->out[d] - 1) * w->stride[d] + reach_of(w, d) + more[d] - w->before[d] - w->after[d];
+		if (w->out[d] < 1 || w->in[d] < 1)
+			return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted a result of at least one %s, got %lld from %lld",
+				call->op->doc.name, d ? "column" : "row", (long long)w->in[d], (long long)w->out[d]);
+	}
+	return status;
+}
+
+enum ql_status ql_convtranspose_read(struct ql_ctx *ctx, const struct ql_call *call, int x_rank, const int64_t *x,
+	int w_rank, const int64_t *w, struct ql_conv *out)
+{
+	const char *op = call->op->doc.name;
+	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
+	int64_t groups = ql_call_int(call, "groups", 1);
+
+	if (x_rank != 4 || w_rank != 4 || x[1] != w[0])
+		return ql_fail(ctx, QL_ERR_SHAPE,
+			"%s: wanted x (n, c, h, w) and w (c, out / groups, kh, kw), got %s and %s", op,
+			ql_shape_text(x_rank, x, a), ql_shape_text(w_rank, w, b));
+	if (groups < 1 || x[1] % groups)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: groups: wanted a divisor of %lld channels, got %lld", op,
+			(long long)x[1], (long long)groups);
+	for (int d = 2; d < 4; d++)
+		if (w[d] < 1 || w[d] > QL_WINDOW_MOST || x[d] > QL_WINDOW_MOST)
+			return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted a kernel of at least 1 x 1, got %lld x %lld", op,
+				(long long)w[2], (long long)w[3]);
+	*out = (struct ql_conv){
+		.window = {.kernel = {w[2], w[3]}, .stride = {1, 1}, .dilation = {1, 1}, .out = {x[2], x[3]}},
+		.n = x[0],
+		.c = ql_mul64(w[1], groups),
+		.o = x[1],
+		.groups = groups};
+	return read_transposed(ctx, call, &out->window);
+}

@@ -64,4 +64,9 @@ struct ql_conv {
 enum ql_status ql_conv_read(struct ql_ctx *ctx, const struct ql_call *call, int x_rank, const int64_t *x, int w_rank,
 	const int64_t *w, struct ql_conv *out);
 
+/* Of a transposed convolution of x (n, c, h, w) with w (c, o / groups, kh, kw): the convolution that has x as its result. Also reads
+ * outputpad=. */
+enum ql_status ql_convtranspose_read(struct ql_ctx *ctx, const struct ql_call *call, int x_rank, const int64_t *x,
+	int w_rank, const int64_t *w, struct ql_conv *out);
+
 #endif

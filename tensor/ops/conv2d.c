@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * conv2d and its gradients. float32 (and 16-bit floats through it) by tensor/conv/conv.c, float64 by plain loops.
- * The gradient of the input is a convolution sum as well: for each remainder of rows and columns modulo the stride,
- * over the taps that reach them, so no product with an inserted zero is computed.
+ * conv2d and its gradients. float32 (and 16-bit floats through it) by tensor/conv, float64 by plain loops.
  */
 #include <string.h>
 
@@ -11,6 +9,7 @@
 #include "tensor/kernels/kernels.h"
 #include "tensor/ledger.h"
 #include "tensor/ops.h"
+#include "tensor/ops/conv2d.h"
 #include "tensor/ops/ops.h"
 #include "tensor/scratch.h"
 
@@ -205,8 +204,7 @@ static void joined(struct ql_join *join, const struct ql_call *call)
 	join->done = true;
 }
 
-/* Applies bias and activation by other ops after the sums. */
-static enum ql_status finish_apart(struct ql_ctx *ctx, struct ql_call *call)
+enum ql_status ql_conv_finish_apart(struct ql_ctx *ctx, struct ql_call *call)
 {
 	const char *act = ql_call_string(call, "act", NULL);
 	struct ql_tensor *row = NULL, *t = NULL;
@@ -291,129 +289,17 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	}
 	if (!status)
 		status = compute(ctx, call, &c, c.o / c.groups, sums, ql_conv_wide_y);
-	return status ? status : finish_apart(ctx, call);
+	return status ? status : ql_conv_finish_apart(ctx, call);
 }
 
 /* ---- the input's gradient ---- */
 
-/* Taps that reach rows (d 0) or columns (d 1) r, r + stride, …: lists them and, for each, the output from which it
- * reaches the first of these rows. */
-static int64_t taps_of(const struct ql_window *w, int d, int64_t r, int64_t *tap, int64_t *from)
-{
-	int64_t n = 0;
-
-	for (int64_t k = 0; k < w->kernel[d]; k++) {
-		int64_t at = r + w->before[d] - k * w->dilation[d];
-
-		if (at % w->stride[d] == 0) {
-			tap[n] = k;
-			from[n++] = at / w->stride[d];
-		}
-	}
-	return n;
-}
-
-/* One pair of remainders: lists of taps and offsets, and the weights in their order. */
-struct phase {
-	int64_t n[2];
-	int64_t *tap[2], *from[2];
-	int64_t *y, *x;
-	float *a; /* (channels, outputs of a group * taps) */
-};
-
-static enum ql_status phase_take(struct ql_ctx *ctx, const struct ql_conv *c, struct phase *p)
-{
-	const int64_t *kernel = c->window.kernel;
-	int64_t taps = ql_mul64(kernel[0], kernel[1]), numbers = ql_mul64(ql_mul64(c->c, c->o / c->groups), taps);
-
-	for (int d = 0; d < 2; d++) {
-		p->tap[d] = ql_scratch_array(ctx, kernel[d], sizeof(int64_t));
-		p->from[d] = ql_scratch_array(ctx, kernel[d], sizeof(int64_t));
-		if (!p->tap[d] || !p->from[d])
-			return QL_ERR_MEMORY;
-	}
-	p->y = ql_scratch_array(ctx, taps, sizeof(*p->y));
-	p->x = ql_scratch_array(ctx, taps, sizeof(*p->x));
-	p->a = ql_scratch_array(ctx, numbers, sizeof(*p->a));
-	return p->y && p->x && p->a ? QL_OK : QL_ERR_MEMORY;
-}
-
-/* a[channel][o, tap] = w[o][channel][tap], within each group */
-static void turn_weights(const struct ql_conv *c, const float *w, const struct phase *p)
-{
-	int64_t per = c->c / c->groups, outputs = c->o / c->groups,
-		*kernel = (int64_t[]){c->window.kernel[0], c->window.kernel[1]};
-	float *to = p->a;
-
-	for (int64_t channel = 0; channel < c->c; channel++)
-		for (int64_t o = 0; o < outputs; o++) {
-			const float *from =
-				w + ((channel / per * outputs + o) * per + channel % per) * kernel[0] * kernel[1];
-
-			for (int64_t i = 0; i < p->n[0]; i++)
-				for (int64_t j = 0; j < p->n[1]; j++)
-					*to++ = from[p->tap[0][i] * kernel[1] + p->tap[1][j]];
-		}
-}
-
-static void offsets(const struct phase *p, struct ql_unfold *u)
-{
-	for (int64_t i = 0; i < p->n[0]; i++)
-		for (int64_t j = 0; j < p->n[1]; j++) {
-			p->y[i * p->n[1] + j] = p->from[0][i];
-			p->x[i * p->n[1] + j] = p->from[1][j];
-		}
-	u->taps = p->n[0] * p->n[1];
-	u->y = p->y;
-	u->x = p->x;
-	for (int d = 0; d < 2 && u->taps; d++) { /* `from` decreases with the tap */
-		u->low[d] = p->from[d][p->n[d] - 1];
-		u->high[d] = p->from[d][0];
-	}
-}
-
-static enum ql_status input_phase(struct ql_ctx *ctx, const struct ql_conv *c, const float *g, const float *w,
-	float *dx, struct phase *p, const int64_t *at)
-{
-	const struct ql_window *v = &c->window;
-	struct ql_conv_sums s = {
-		.u = {.from = g,
-			.images = c->n,
-			.planes = c->o,
-			.h = v->out[0],
-			.w = v->out[1],
-			.gh = ql_ceil_div(v->in[0] - at[0], v->stride[0]),
-			.gw = ql_ceil_div(v->in[1] - at[1], v->stride[1]),
-			.step = {1, 1},
-			.variant = ctx->kernels->simd->variant},
-		.groups = c->groups,
-		.channels = c->o / c->groups,
-		.rows = c->c / c->groups,
-		.a = p->a,
-		.target = dx,
-		.th = v->in[0],
-		.tw = v->in[1],
-		.at = {at[0], at[1]},
-		.every = {v->stride[0], v->stride[1]},
-	};
-
-	for (int d = 0; d < 2; d++)
-		p->n[d] = taps_of(v, d, at[d], p->tap[d], p->from[d]);
-	turn_weights(c, w, p);
-	offsets(p, &s.u);
-	return ql_conv_sums(ctx, &s);
-}
-
 static enum ql_status input_gradient(
 	struct ql_ctx *ctx, const struct ql_conv *c, const float *g, const float *w, float *dx)
 {
-	struct phase p;
-	enum ql_status status = phase_take(ctx, c, &p);
+	static const struct ql_epilogue plain;
 
-	for (int64_t y = 0; y < ql_min64(c->window.stride[0], c->window.in[0]) && !status; y++)
-		for (int64_t x = 0; x < ql_min64(c->window.stride[1], c->window.in[1]) && !status; x++)
-			status = input_phase(ctx, c, g, w, dx, &p, (const int64_t[]){y, x});
-	return status;
+	return ql_conv_input(ctx, c, g, w, &plain, dx);
 }
 
 /* ---- the weight's gradient ---- */
@@ -467,23 +353,24 @@ static enum ql_status weight_eval(struct ql_ctx *ctx, struct ql_call *call)
 	struct ql_conv c;
 	enum ql_status status = ql_conv_read(ctx, call, 4, call->in[1]->shape, 4, call->out[0]->shape, &c);
 
+	for (int d = 0; d < 2; d++) /* of a transposed convolution they may be fewer than the window gives */
+		c.window.out[d] = call->in[0]->shape[2 + d];
 	return status ? status : compute(ctx, call, &c, c.o / c.groups, weight_gradient, ql_conv_wide_dw);
 }
 
 #define GRADIENT_OP(op_name, op_eval) \
-	static const struct ql_op op_name = { \
+	const struct ql_op ql_op_##op_name = { \
 		.doc = {.name = #op_name, .attrs = gradient_attrs}, \
 		.arity_min = 2, \
 		.arity_max = 2, \
 		.infer = gradient_infer, \
 		.eval = op_eval, \
 	};
-GRADIENT_OP(conv2d_input, input_eval)
-GRADIENT_OP(conv2d_weight, weight_eval)
+static GRADIENT_OP(conv2d_input, input_eval) GRADIENT_OP(conv2d_weight, weight_eval)
 
 /* Appends the geometry of the recorded call at named[n]. MAX_NAMED includes entries before it and the terminator. */
 #define MAX_NAMED 8
-static void geometry(const struct ql_back *b, struct ql_named *named, int n)
+	static void geometry(const struct ql_back *b, struct ql_named *named, int n)
 {
 	for (int i = 1; gradient_attrs[i].type != QL_ATTR_END; i++) {
 		const struct ql_value *v = ql_call_attr(&b->call, gradient_attrs[i].name);
@@ -502,12 +389,25 @@ static struct ql_tensor *gradient(struct ql_back *b, const struct ql_op *op, str
 	return ql_back_with(b, op, g, ql_back_real(b, ql_back_in(b, other)), named);
 }
 
-/* The gradient before the activation. Recomputes the input of the activation if the slope needs it. */
-static struct ql_tensor *before_act(struct ql_back *b)
+/* The options of the recorded call but act= and out=. MOST_NAMED includes the terminator. */
+#define MOST_NAMED 12
+static void all_but_act(const struct ql_back *b, struct ql_named *named)
+{
+	const struct ql_attr *attr = b->call.op->doc.attrs;
+
+	for (int i = 0, n = 0; attr[i].type != QL_ATTR_END && n < MOST_NAMED - 1; i++) {
+		const struct ql_value *v = ql_call_attr(&b->call, attr[i].name);
+
+		if (v && strcmp(attr[i].name, "act") != 0 && strcmp(attr[i].name, "out") != 0)
+			named[n++] = (struct ql_named){attr[i].name, *v};
+	}
+}
+
+struct ql_tensor *ql_conv_before_act(struct ql_back *b)
 {
 	const char *act = ql_call_string(&b->call, "act", NULL);
-	struct ql_tensor *g = ql_back_grad(b, 0), *in[3] = {ql_back_in(b, 0), ql_back_in(b, 1), NULL};
-	struct ql_named named[MAX_NAMED] = {{NULL, {.set = false}}};
+	struct ql_tensor *g = ql_back_grad(b, 0), *in[3] = {NULL};
+	struct ql_named named[MOST_NAMED] = {{NULL, {.set = false}}};
 	const struct ql_op *slope;
 	bool from_result;
 
@@ -516,26 +416,13 @@ static struct ql_tensor *before_act(struct ql_back *b)
 	slope = ql_activation_slope(act, &from_result);
 	if (from_result)
 		return ql_back_run(b, slope, g, ql_back_out(b, 0));
-	if (b->node->n_in > 2)
-		in[2] = ql_back_in(b, 2);
-	geometry(b, named, 0);
-	return ql_back_run(b, slope, g, ql_back_many(b, &ql_op_conv2d, in, b->node->n_in, named));
+	for (int i = 0; i < b->node->n_in; i++)
+		in[i] = ql_back_in(b, i);
+	all_but_act(b, named);
+	return ql_back_run(b, slope, g, ql_back_many(b, b->call.op, in, b->node->n_in, named));
 }
 
-static enum ql_status backward(struct ql_back *b)
-{
-	struct ql_tensor *g = before_act(b);
-
-	if (ql_back_wants(b, 0))
-		ql_back_give(b, 0, gradient(b, &conv2d_input, g, 1, 0));
-	if (ql_back_wants(b, 1))
-		ql_back_give(b, 1, gradient(b, &conv2d_weight, g, 0, 1));
-	if (ql_back_wants(b, 2))
-		ql_back_give(b, 2, ql_back_sum(b, g, 1u | 4u | 8u, false));
-	return b->status;
-}
-
-static uint32_t saves(const struct ql_call *call)
+uint32_t ql_conv_saves(const struct ql_call *call)
 {
 	const char *act = ql_call_string(call, "act", NULL);
 	bool from_result = true;
@@ -545,6 +432,19 @@ static uint32_t saves(const struct ql_call *call)
 	if (!from_result)
 		return QL_SAVE(0) | QL_SAVE(1) | QL_SAVE(2);
 	return ql_saves_other(call) | (act ? QL_SAVE_RESULT : 0);
+}
+
+static enum ql_status backward(struct ql_back *b)
+{
+	struct ql_tensor *g = ql_conv_before_act(b);
+
+	if (ql_back_wants(b, 0))
+		ql_back_give(b, 0, gradient(b, &ql_op_conv2d_input, g, 1, 0));
+	if (ql_back_wants(b, 1))
+		ql_back_give(b, 1, gradient(b, &ql_op_conv2d_weight, g, 0, 1));
+	if (ql_back_wants(b, 2))
+		ql_back_give(b, 2, ql_back_sum(b, g, 1u | 4u | 8u, false));
+	return b->status;
 }
 
 /* The codes of w, in parts. */
@@ -572,6 +472,6 @@ const struct ql_op ql_op_conv2d = {
 	.infer = infer,
 	.eval = eval,
 	.backward = backward,
-	.saves_for = saves,
+	.saves_for = ql_conv_saves,
 	.decodes = decodes,
 };

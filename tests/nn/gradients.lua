@@ -273,6 +273,13 @@ for _, c in ipairs {{{}, {2, 3, 4, 5}, {4, 3, 2, 3}}, {{pad=1}, {2, 2, 3, 3}, {3
 	case('conv2d', function(a, b, d) return a:conv2d(b, d, option) end, apart(table.unpack(x)), apart(table.unpack(w)), apart(w[1]))
 	case('conv2d', function(a, b) return a:conv2d(b, option) end, apart(table.unpack(x)), apart(table.unpack(w)))
 end
+for _, c in ipairs {{{}, {2, 3, 3, 2}, {3, 2, 2, 3}, 2}, {{stride=2, pad=1, outputpad=1, act='relu'}, {1, 2, 3, 3}, {2, 3, 3, 3}, 3},
+	{{stride={2, 3}, pad={1, 0, 0, 1}, dilation={2, 1}, groups=2, act='silu'}, {1, 4, 2, 3}, {4, 2, 2, 2}, 4},
+	{{dilation=3, outputpad={2, 1}, stride={1, 2}, autopad='valid'}, {1, 2, 2, 2}, {2, 1, 2, 2}, 1}} do
+	local option, x, w, n = table.unpack(c)
+	case('convtranspose2d', function(a, b, d) return a:convtranspose2d(b, d, option) end, apart(table.unpack(x)), apart(table.unpack(w)), apart(n))
+	case('convtranspose2d', function(a, b) return a:convtranspose2d(b, option) end, apart(table.unpack(x)), apart(table.unpack(w)))
+end
 for _, option in ipairs {{k=2}, {k={3, 2}, stride={1, 2}, pad=1}, {k=3, stride=2, pad={0, 1, 1, 0}}} do
 	case('maxpool2d', function(x) return x:maxpool2d(option) end, apart(2, 2, 4, 6))
 	case('avgpool2d', function(x) return x:avgpool2d(option) end, apart(2, 2, 4, 6))

@@ -29,6 +29,6 @@ end
 return {
 	{ops = {'linear'}, inputs = {1}, weights = {2}, in_parts = in_parts, gives = 'codes', fits = linear, macs = product(1)},
 	-- A constant matrix is a weight, any other an activation. matmul counts the batch of the first operand.
-	{ops = {'matmul'}, inputs = {1}, weights = {2}, in_parts = in_parts, either = true, gives = 'codes', fits = one_scale(2),
+	{ops = {'matmul'}, inputs = {1}, weights = {2}, in_parts = in_parts, either = true, gives = 'codes', fits = one_scale(2), per = 2,
 		macs = product(0)},
 }

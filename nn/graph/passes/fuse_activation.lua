@@ -23,7 +23,7 @@ return {group = 'fuse', text = 'an activation into the layer before it', run = f
 		local node = e.nodes[name]
 		local ref = node.inputs[1]
 		local layer = ACTS[node.op] and next(node.attrs) == nil and type(ref) == 'string' and e.nodes[ref]
-		if layer and (layer.op == 'linear' or layer.op == 'conv2d') and not layer.attrs.act and not layer.attrs.out and
+		if layer and (layer.op == 'linear' or layer.op == 'conv2d' or layer.op == 'convtranspose2d') and not layer.attrs.act and not layer.attrs.out and
 			e:only_user(ref) == node and not is_left(e, layer, node) then
 			layer = e:set_attr(layer, 'act', node.op)
 			e:take_over(name, layer.name)
