@@ -17,7 +17,7 @@ QL_SIMD(void, add_bias, (int64_t n, float *y, float bias), {
 static void store_floats(
 	const struct ql_conv_int *j, int64_t o, int64_t at, int64_t n, const int32_t *sum32, const int64_t *sum64)
 {
-	struct ql_epilogue act = {.act = j->e.act, .variant = j->e.variant};
+	struct ql_epilogue act = {.act = j->e.act, .args = j->e.args, .variant = j->e.variant};
 	float *y = j->y + at;
 
 	if (sum32)

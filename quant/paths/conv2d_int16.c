@@ -120,7 +120,7 @@ static void store_codes(const struct job *j, int64_t o, int64_t at, int64_t n, c
 static void store(void *arg, int64_t i, int64_t column, int64_t n, const int32_t *sum32, const int64_t *sum64)
 {
 	const struct job *j = arg;
-	struct ql_epilogue act = {.act = j->e.act, .variant = j->e.variant};
+	struct ql_epilogue act = {.act = j->e.act, .args = j->e.args, .variant = j->e.variant};
 	int64_t o = j->group * j->rows + i,
 		at = (j->image * j->c.o + o) * j->pixels + j->line * j->c.window.out[1] + column;
 

@@ -111,7 +111,7 @@ void ql_conv_finish(const struct ql_conv_sums *s, int64_t row, float *y, int64_t
 			add_bias[e->variant](m, e->bias[row], y + i, buffer);
 		else
 			memcpy(buffer, y + i, (size_t)m * sizeof(*y));
-		e->act->f32[e->variant](m, y + i, in, &(struct ql_map_args){.p = {0}});
+		e->act->f32[e->variant](m, y + i, in, &e->args);
 	}
 }
 

@@ -152,6 +152,8 @@ static void end_rows(const struct ql_gemm_i8_finish *f, int64_t i, int64_t rows,
 	const struct ql_gemm_i8_out *out = f->out;
 	struct ql_epilogue act = {.act = f->act, .variant = f->variant};
 
+	if (f->act)
+		act.args = out->end->args;
 	for (int64_t r = 0; r < rows && f->act; r++)
 		ql_epilogue_row(&act, 0, n, to->y + r * to->ld);
 	for (int64_t r = 0; r < rows && out->half; r++)

@@ -189,7 +189,7 @@ void ql_epilogue_row(const struct ql_epilogue *e, int64_t j, int64_t n, float *y
 		const float *in[1] = {buffer};
 
 		memcpy(buffer, y + i, (size_t)m * sizeof(*y));
-		e->act->f32[e->variant](m, y + i, in, &(struct ql_map_args){.p = {0}});
+		e->act->f32[e->variant](m, y + i, in, &e->args);
 	}
 }
 
@@ -210,6 +210,16 @@ static enum ql_status bias_values(struct ql_ctx *ctx, const struct ql_call *call
 	return bias->q ? ql_decode(ctx, bias, out) : ql_tensor_cast(ctx, bias, QL_float32, out);
 }
 
+/* The op without options. */
+static enum ql_status activation(struct ql_ctx *ctx, const char *name, struct ql_epilogue *e)
+{
+	struct ql_call call = {.op = ql_op_by_name(ql_ops, name)};
+
+	e->act = call.op->impl;
+	e->args = (struct ql_map_args){.p = {0}};
+	return e->act->prepare ? e->act->prepare(ctx, &call, &e->args) : QL_OK;
+}
+
 enum ql_status ql_epilogue_of(
 	struct ql_ctx *ctx, const struct ql_call *call, int64_t n, struct ql_epilogue *e, struct ql_tensor **keep)
 {
@@ -218,11 +228,10 @@ enum ql_status ql_epilogue_of(
 
 	*keep = NULL;
 	*e = (struct ql_epilogue){.variant = ctx->kernels->simd->variant};
-	if (act)
-		e->act = ql_op_by_name(ql_ops, act)->impl;
 	e->relu = act && !strcmp(act, "relu");
-	if (call->n_in < 3)
-		return QL_OK;
+	status = act ? activation(ctx, act, e) : QL_OK;
+	if (status || call->n_in < 3)
+		return status;
 	status = bias_values(ctx, call, n, keep);
 	if (!status)
 		e->bias = ql_tensor_data(*keep);

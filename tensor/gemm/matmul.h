@@ -5,6 +5,7 @@
 #define QUOLL_TENSOR_GEMM_MATMUL_H
 
 #include "tensor/gemm/gemm.h"
+#include "tensor/loops/map_args.h"
 #include "tensor/op.h"
 
 /* a (…, m, k) times b (…, k, n). Batch axes broadcast; an operand with one axis is a row (a) or a column (b). */
@@ -36,6 +37,7 @@ void ql_matmul_name(struct ql_ctx *ctx, struct ql_call *call);
 struct ql_epilogue {
 	const float *bias;        /* (n) */
 	const struct ql_map *act; /* NULL: none */
+	struct ql_map_args args;  /* of act without options */
 	bool relu;                /* act is relu */
 	int variant;              /* of the loops of tensor/vmath/simd.h */
 };

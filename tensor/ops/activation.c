@@ -2,6 +2,7 @@
  * Activation functions. Integers give float32. relu and relu6 are in relu.c; this file has their gradient for ops
  * that have them built in.
  */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -31,14 +32,27 @@ QL_INLINE double silu_slope_double(double x)
 	return s * (1 + x * rest);
 }
 
+/* With e = exp(x) and n = e (e + 2), tanh(log(1 + e)) is n / (n + 2). */
+QL_INLINE double mish_double(double x)
+{
+	double e = exp(x > 40 ? 40 : x), n = e * (e + 2);
+
+	return x > 40 ? x : x == -INFINITY ? -0.0 : x * (n / (n + 2));
+}
+
+QL_INLINE double mish_slope_double(double x)
+{
+	double y = x < -1000 ? -1000 : x > 40 ? 40 : x, e = exp(y), n = e * (e + 2);
+
+	return n / (n + 2) + 4 * y * e * (1 + e) / ((n + 2) * (n + 2));
+}
+
 #define HARDSWISH_SLOPE b <= -3 ? 0 : b >= 3 ? a : a *(b / 3 + 0.5f)
 
 ACTIVATION(tanh, "The hyperbolic tangent.", "print(tensor{0,1}:tanh())  --> float32(2)  0.0000  0.7616", 20, ql_tanh(a),
 	tanh(a), out, a *((1 - b) * (1 + b)), a *((1 - b) * (1 + b)));
 ACTIVATION(sigmoid, "1 / (1 + exp(-x)).", "print(tensor{0,1}:sigmoid())  --> float32(2)  0.5000  0.7311", 20,
 	ql_sigmoid(a), 1 / (1 + exp(-a)), out, a *(b *(1 - b)), a *(b *(1 - b)));
-ACTIVATION(silu, "x * sigmoid(x), also called swish.", "print(tensor{0,1}:silu())  --> float32(2)  0.0000  0.7311", 20,
-	ql_silu(a), a == -INFINITY ? -0.0 : a / (1 + exp(-a)), in, a *ql_silu_slope(b), a *silu_slope_double(b));
 ACTIVATION(hardswish, "x * relu6(x + 3) / 6.",
 	"print(tensor{-4,1,4}:hardswish())  --> float32(3)  -0.0000   0.6667   4.0000", 8,
 	a *(a + 3 > 6       ? 6
@@ -52,9 +66,16 @@ ACTIVATION(hardswish, "x * relu6(x + 3) / 6.",
 			    : 0) /
 		6,
 	in, HARDSWISH_SLOPE, HARDSWISH_SLOPE);
-ACTIVATION(softplus, "log(1 + exp(x)), a smooth relu.",
-	"print(tensor{0,20}:softplus())  --> float32(2)   0.6931  20.0000", 30, ql_softplus(a),
-	(a > 0 ? a : 0) + log1p(exp(-fabs(a))), in, a *ql_sigmoid(b), a / (1 + exp(-b)));
+ACTIVATION(logsigmoid, "log(sigmoid(x)), exact for large |x|.",
+	"print(tensor{0,-20}:logsigmoid())  --> float32(2)   -0.6931  -20.0000", 30, -ql_softplus(-a),
+	(a < 0 ? a : 0) - log1p(exp(-fabs(a))), in, a *ql_sigmoid(-b), a / (1 + exp(b)));
+ACTIVATION(mish, "x * tanh(softplus(x)).", "print(tensor{-1,0,1}:mish())  --> float32(3)  -0.3034   0.0000   0.8651",
+	30, ql_mish(a), mish_double(a), in, a *ql_mish_slope(b), a *mish_slope_double(b));
+ACTIVATION(softsign, "x / (1 + |x|); 1 and -1 of the infinities.",
+	"print(tensor{-3,0,1}:softsign())  --> float32(3)  -0.7500   0.0000   0.5000", 8,
+	fabsf(a) > FLT_MAX ? copysignf(1, a) : a / (1 + fabsf(a)),
+	fabs(a) > DBL_MAX ? copysign(1, a) : a / (1 + fabs(a)), in, a / ((1 + fabsf(b)) * (1 + fabsf(b))),
+	a / ((1 + fabs(b)) * (1 + fabs(b))));
 
 /* ---- gelu ---- */
 
@@ -213,80 +234,82 @@ const struct ql_op ql_op_gelu = {
 	.saves = QL_SAVE(0),
 };
 
-/* ---- leakyrelu ---- */
+/* ---- with numbers as options ---- */
 
-static const struct ql_attr slope_attrs[] = {
-	{"slope", QL_ATTR_FLOAT, QL_POSITIONAL, NULL, "slope below 0 (default 0.01)"},
-	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result (default: float32)"},
-	{NULL, QL_ATTR_END, 0, NULL, NULL},
-};
-static const struct ql_attr leakyrelu_slope_attrs[] = {
-	{"slope", QL_ATTR_FLOAT, QL_POSITIONAL, NULL, ""},
-	{NULL, QL_ATTR_END, 0, NULL, NULL},
-};
-
-static enum ql_status slope(struct ql_ctx *ctx, const struct ql_call *call, struct ql_map_args *args)
+enum ql_status ql_option_number(
+	struct ql_ctx *ctx, const struct ql_call *call, const char *name, double otherwise, double *out)
 {
-	(void)ctx;
-	args->p[0] = ql_call_float(call, "slope", 0.01);
-	return QL_OK;
+	*out = ql_call_float(call, name, otherwise);
+	return isnan(*out) ? ql_fail(ctx, QL_ERR_ARGUMENT, "%s: %s: wanted a number, got nan", call->op->doc.name, name)
+			   : QL_OK;
 }
 
-QL_SIMD(void, leakyrelu_f32, (int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args), {
-	const float *restrict x = in[0];
-	float s = (float)args->p[0];
+QL_CURVE_ATTRS(leakyrelu, {"slope", QL_ATTR_FLOAT, QL_POSITIONAL, NULL, "slope below 0 (default 0.01)"});
 
-	for (int64_t i = 0; i < n; i++)
-		out[i] = x[i] > 0 ? x[i] : x[i] * s;
-})
-QL_MAP_F64_1(leakyrelu_f64, a > 0 ? a : a * args->p[0])
-static const struct ql_map leakyrelu_map = {
-	.result = QL_MAP_FLOAT, .f32 = leakyrelu_f32, .f64 = leakyrelu_f64, .prepare = slope};
-
-QL_SIMD(void, leakyrelu_slope_f32,
-	(int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args), {
-		const float *g = in[0];
-		const float *x = in[1];
-		float s = (float)args->p[0];
-
-		for (int64_t i = 0; i < n; i++)
-			out[i] = x[i] > 0 ? g[i] : g[i] * s;
-	})
-QL_MAP_F64_2(leakyrelu_slope_f64, b > 0 ? a : a * args->p[0])
-static const struct ql_map leakyrelu_slope_map = {
-	.result = QL_MAP_FLOAT, .f32 = leakyrelu_slope_f32, .f64 = leakyrelu_slope_f64, .prepare = slope};
-static const struct ql_op leakyrelu_slope = {.doc = {.name = "leakyrelu_slope", .attrs = leakyrelu_slope_attrs},
-	.arity_min = 2,
-	.arity_max = 2,
-	.infer = ql_map_infer,
-	.eval = ql_map_eval,
-	.defer = ql_map_defer,
-	.may_overwrite = ql_map_may_overwrite,
-	.impl = &leakyrelu_slope_map};
-
-static enum ql_status leakyrelu_backward(struct ql_back *b)
+static enum ql_status leakyrelu_options(struct ql_ctx *ctx, const struct ql_call *call, struct ql_map_args *args)
 {
-	ql_back_give(b, 0, ql_back_again(b, &leakyrelu_slope, ql_back_grad(b, 0), ql_back_in(b, 0)));
-	return b->status;
+	return ql_option_number(ctx, call, "slope", 0.01, &args->p[0]);
 }
 
-const struct ql_op ql_op_leakyrelu = {
-	.doc = {.name = "leakyrelu",
-		.usage = "x:leakyrelu(slope)  x:leakyrelu{slope=, out=spec}",
-		.text = "x where it is positive, else slope times x.",
-		.example = "print(tensor{-2,3}:leakyrelu(0.5))  --> float32(2)  -1   3",
-		.attrs = slope_attrs},
-	.arity_min = 1,
-	.arity_max = 1,
-	.flags = QL_INPLACE | QL_ELEMENTWISE,
-	.infer = ql_map_infer,
-	.eval = ql_map_eval,
-	.defer = ql_map_defer,
-	.may_overwrite = ql_map_may_overwrite,
-	.impl = &leakyrelu_map,
-	.backward = leakyrelu_backward,
-	.saves = QL_SAVE(0),
-};
+QL_CURVE(leakyrelu, "x:leakyrelu(slope)  x:leakyrelu{slope=, out=spec}", "x where it is positive, else slope times x.",
+	"print(tensor{-2,3}:leakyrelu(0.5))  --> float32(2)  -1   3", 8, leakyrelu_options, a > 0 ? a : a * QL_P32(0),
+	a > 0 ? a : a * QL_P64(0), b > 0 ? a : a * QL_P32(0), b > 0 ? a : a * QL_P64(0));
+
+QL_CURVE_ATTRS(silu,
+	{"alpha", QL_ATTR_FLOAT, QL_POSITIONAL, NULL, "factor of x inside of the sigmoid, other than 0 (default 1)"});
+
+/* Option `name`, a factor of x (1 by default), and its reciprocal. */
+static enum ql_status factor(struct ql_ctx *ctx, const struct ql_call *call, const char *name, double *p)
+{
+	enum ql_status status = ql_option_number(ctx, call, name, 1, &p[0]);
+
+	p[1] = 1 / p[0];
+	if (!status && !(isfinite(p[0]) && isfinite((float)p[1])))
+		status = ql_fail(ctx, QL_ERR_ARGUMENT, "%s: %s: wanted a finite number other than 0, got %g",
+			call->op->doc.name, name, p[0]);
+	return status;
+}
+
+static enum ql_status silu_options(struct ql_ctx *ctx, const struct ql_call *call, struct ql_map_args *args)
+{
+	return factor(ctx, call, "alpha", args->p);
+}
+
+QL_INLINE double silu_double(double x)
+{
+	return x == -INFINITY ? -0.0 : x / (1 + exp(-x));
+}
+
+/* silu(alpha x) / alpha, whose derivative is that of silu at alpha x */
+QL_CURVE(silu, "x:silu()  x:silu(alpha)  x:silu{alpha=, out=spec}",
+	"x * sigmoid(alpha x), also called swish; alpha = 1.702 is a common approximation of gelu.",
+	"print(tensor{0,1}:silu())  --> float32(2)  0.0000  0.7311", 20, silu_options,
+	ql_silu(a *QL_P32(0)) * QL_P32(1), silu_double(a *QL_P64(0)) * QL_P64(1), a *ql_silu_slope(QL_P32(0) * b),
+	a *silu_slope_double(QL_P64(0) * b));
+
+QL_CURVE_ATTRS(softplus, {"beta", QL_ATTR_FLOAT, QL_POSITIONAL, NULL, "factor of x, other than 0 (default 1)"},
+	{"threshold", QL_ATTR_FLOAT, QL_POSITIONAL, NULL,
+		"where beta x is above it the result is x (default: none; in PyTorch 20)"});
+
+static enum ql_status softplus_options(struct ql_ctx *ctx, const struct ql_call *call, struct ql_map_args *args)
+{
+	enum ql_status status = factor(ctx, call, "beta", args->p);
+
+	return status ? status : ql_option_number(ctx, call, "threshold", INFINITY, &args->p[2]);
+}
+
+QL_INLINE double softplus_double(double x)
+{
+	return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
+}
+
+QL_CURVE(softplus, "x:softplus()  x:softplus(beta, threshold)  x:softplus{beta=, threshold=, out=spec}",
+	"log(1 + exp(beta x)) / beta, a smooth relu.",
+	"print(tensor{0,20}:softplus())  --> float32(2)   0.6931  20.0000", 30, softplus_options,
+	a *QL_P32(0) > QL_P32(2) ? a : ql_softplus(a * QL_P32(0)) * QL_P32(1),
+	a *QL_P64(0) > QL_P64(2) ? a : softplus_double(a * QL_P64(0)) * QL_P64(1),
+	b *QL_P32(0) > QL_P32(2) ? a : a * ql_sigmoid(b * QL_P32(0)),
+	b *QL_P64(0) > QL_P64(2) ? a : a / (1 + exp(-b * QL_P64(0))));
 
 /* ---- inside other ops ---- */
 

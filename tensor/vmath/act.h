@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Activation functions for float32 on top of vmath.h: the same rules, errors of at most 2 units in the
- * last place for tanh, erf, softplus, 4 for sigmoid and silu, 5 for gelu (denormal results included).
+ * last place for tanh, erf, softplus, 4 for sigmoid, silu and mish, 5 for gelu (denormal results included).
  */
 #ifndef QUOLL_TENSOR_VMATH_ACT_H
 #define QUOLL_TENSOR_VMATH_ACT_H
@@ -41,6 +41,19 @@ QL_INLINE float ql_silu(float x)
 	float second = ql_power_second(biased), d = 1 + first * second;
 
 	return x < 0 ? -a * first / d * second : x / d;
+}
+
+/* x tanh(log(1 + e)) = x e (e + 2) / (e (e + 2) + 2) with e = e^x, whose last factor is applied after the division, as for
+ * silu; above 20 the result is x. */
+QL_INLINE float ql_mish(float x)
+{
+	uint32_t biased;
+	float y = ql_limit(x, -110, 20), r = ql_exp_reduce(y, &biased),
+	      first = (ql_exp_near(r) + 1) * ql_power_first(biased);
+	float second = ql_power_second(biased), e = first * second,
+	      near = y * first * ((e + 2) / (e * (e + 2) + 2)) * second;
+
+	return x > 20 ? x : near;
 }
 
 /* max(x, 0) + log1p(e^-|x|); log1p(f) = f - (h - s (h + z p(z))), h = f^2 / 2, s = f / (2 + f), z = s^2 */

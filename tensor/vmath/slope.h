@@ -16,6 +16,14 @@ QL_INLINE float ql_silu_slope(float x)
 	return (y < 0 ? far : near) * (1 + y * (y < 0 ? near : far));
 }
 
+/* With e = e^x and n = e (e + 2): t + x sigmoid(x) (1 - t^2), t = n / (n + 2); the last term is 4 x e (1 + e) / (n + 2)^2 */
+QL_INLINE float ql_mish_slope(float x)
+{
+	float y = ql_limit(x, -110, 20), e = ql_exp(y), n = e * (e + 2), d = 1 / (n + 2);
+
+	return n * d + 4 * y * d * (e * (1 + e) * d);
+}
+
 /* P(X <= x) + x p(x), p the standard normal density: with a = |x| this is u = e^(-a^2 / 2) (t g(t) - a / sqrt(2
  * pi)) for x < 0 and 1 - u for x >= 0; t g(t) as in ql_gelu. */
 QL_INLINE float ql_gelu_slope(float x)

@@ -34,7 +34,7 @@ end
 
 -- Ops of one operand without options: any shape, and a range in which they are smooth.
 for names, range in pairs {
-	['exp exp2 expm1 square sin cos tan erf atan tanh sigmoid gelu silu softplus neg clone contiguous'] = {-1.5, 1.5},
+	['exp exp2 expm1 square sin cos tan erf atan tanh sigmoid gelu silu softplus mish softsign logsigmoid neg clone contiguous'] = {-1.5, 1.5},
 	['log log2 log10 log1p sqrt rsqrt reciprocal'] = {0.5, 2}, ['asin acos'] = {-0.8, 0.8},
 } do
 	for name in names:gmatch '%w+' do
@@ -42,11 +42,20 @@ for names, range in pairs {
 		case(name, function(x) return x[name](x) end, at(range[1], range[2]))
 	end
 end
-for name in ('abs relu relu6 leakyrelu hardswish'):gmatch '%w+' do
+for name in ('abs relu relu6 leakyrelu hardswish elu selu celu hardsigmoid hardtanh shrink threshold'):gmatch '%w+' do
 	case(name, function(x) return (x * 2)[name](x * 2) end, apart(3, 4))
 	case(name, function(x) return (x * 6)[name](x * 6) end, apart(5, 2))
 end
 case('leakyrelu', function(x) return x:leakyrelu(0.3) end, apart(7))
+for op, options in pairs {elu={0.5}, celu={0.5}, silu={1.702}, softplus={2, 1.5}, hardsigmoid={0.4, 0.25}, hardtanh={-0.7, 0.9}, shrink={0.6, 0.25},
+	threshold={-0.45, 2}} do
+	case(op, function(x) return x[op](x, table.unpack(options)) end, apart(4, 5))
+end
+for _, s in ipairs {{{2, 3, 4}, {3}}, {{2, 3, 4}, {1}}, {{5}, {5}}, {{2, 3, 4}, {3, 1}}, {{2, 3}, {2, 3}}, {{3, 2}, {1, 1, 1}}, {{}, {1}}} do
+	case('prelu', function(x, slope) return x:prelu(slope) end, apart(table.unpack(s[1])), apart(table.unpack(s[2])))
+end
+case('prelu', function(x, slope) return x:prelu(slope, {axis=-1}) end, apart(2, 3, 4), apart(4))
+case('prelu', function(x) return x:prelu(0.3) end, apart(2, 3))
 case('gelu', function(x) return x:gelu{approximate='tanh'} end, at(-3, 3, 4, 3))
 case('clamp', function(x) return x:clamp(-0.7, 0.9) end, apart(4, 4))
 case('clamp', function(x) return x:clamp{high=0.1} end, apart(6))

@@ -34,6 +34,20 @@ static double softplus(double x)
 	return fmax(x, 0) + log1p(exp(-fabs(x))) + (isnan(x) ? x : 0);
 }
 
+static double mish(double x)
+{
+	double e = exp(fmin(x, 50)), n = e * (e + 2);
+
+	return isnan(x) ? x : x == -INFINITY ? 0 : x > 50 ? x : x * (n / (n + 2));
+}
+
+static double mish_slope(double x)
+{
+	double e = exp(x), n = e * (e + 2);
+
+	return fabs(x) > 300 ? (x > 0) : n / (n + 2) + 4 * x * e * (1 + e) / ((n + 2) * (n + 2));
+}
+
 static double gelu(double x)
 {
 	return x == -INFINITY ? 0 : 0.5 * x * erfc(-x * 0.70710678118654752440);
@@ -108,6 +122,7 @@ static double root(double x)
 	X(sigmoid, sigmoid, 2.5) \
 	X(silu, silu, 3.5) \
 	X(softplus, softplus, 2) \
+	X(mish, mish, 3.5) \
 	X(erf, erf, 1.5) \
 	X(gelu, gelu, 4.5) \
 	X(gelu_tanh, gelu_tanh, 250) \
@@ -122,6 +137,7 @@ static double root(double x)
 /* The same with errors in units in the last place of 1. */
 #define SLOPES(X) \
 	X(silu_slope, silu_slope, 4) \
+	X(mish_slope, mish_slope, 4) \
 	X(gelu_slope, gelu_slope, 4) \
 	X(gelu_tanh_slope, gelu_tanh_slope, 4)
 

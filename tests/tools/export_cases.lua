@@ -23,9 +23,14 @@ local wide = line * tensor.randn(ROWS, 1):exp() * 3 -- of all sizes
 
 for _, op in ipairs {'abs', 'neg', 'square', 'reciprocal', 'exp', 'exp2', 'expm1', 'log', 'log2', 'log10', 'log1p', 'tanh', 'sigmoid', 'silu',
 	'softplus', 'relu', 'relu6', 'hardswish', 'gelu', 'leakyrelu', 'sqrt', 'rsqrt', 'sin', 'cos', 'tan', 'erf', 'round', 'floor', 'ceil', 'trunc',
-	'sign'} do
+	'sign', 'elu', 'selu', 'celu', 'mish', 'softsign', 'logsigmoid', 'hardsigmoid', 'hardtanh', 'shrink', 'threshold'} do
 	add(op, function(_, a) return a[op](a) end, wide)
 end
+for op, options in pairs {elu = {0.5}, celu = {-0.75}, silu = {1.702}, softplus = {2, 3}, hardsigmoid = {0.2, -0.25}, hardtanh = {-0.5, 2}, shrink = {0.25, -0.5},
+	threshold = {-0.5, -2}} do
+	add(op .. ' with options', function(_, a) return a[op](a, table.unpack(options)) end, wide)
+end
+add('prelu', function(self, a) return a:prelu(self.b):prelu(self.c, {axis=-1}) end, block, {parts={b=tensor.randn(6), c=tensor.randn(4)}})
 for _, op in ipairs {'sin', 'cos', 'tan'} do add(op .. ' of large angles', function(_, a) return a[op](a) end, wide * 1e30) end
 add('clamp', function(_, a) return a:clamp(-0.5, 2) end, wide)
 add('clamp from below', function(_, a) return a:clamp {low=0.1} end, wide)

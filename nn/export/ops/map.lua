@@ -11,7 +11,7 @@ local parts = internal.import 'nn/export/parts'
 local by_table = internal.import 'nn/export/ops/table'
 local unary = internal.import 'nn/export/ops/unary'
 local map = {ops = {'eq', 'ne', 'lt', 'le', 'gt', 'ge', 'isnan', 'isfinite', 'isinf', 'where', 'band', 'bor', 'bxor', 'bnot', 'shl', 'shr',
-	'mod', 'idiv', 'pow'}}
+	'mod', 'idiv', 'pow', 'prelu'}}
 
 ---------------------------------------------------------------- formulas
 
@@ -19,7 +19,7 @@ local map = {ops = {'eq', 'ne', 'lt', 'le', 'gt', 'ge', 'isnan', 'isfinite', 'is
 local ANY = {eq = 'a == b', ne = 'a != b', lt = 'a < b', le = 'a <= b', gt = 'a > b', ge = 'a >= b', where = 'a != 0 ? b : c'}
 local REAL = {add = 'a + b', sub = 'a - b', mul = 'a * b', div = 'a / b', maximum = 'a == 0 && b == 0 ? a + b : a > b || a != a ? a : b',
 	minimum = 'a == 0 && b == 0 ? -(-a - b) : a < b || a != a ? a : b', isnan = 'a != a', isfinite = 'a - a == 0', isinf = 'a == a && a - a != 0', mod = 'q_mod(a, b)',
-	idiv = 'q_floor(a / b)', pow = 'q_power(a, b)'}
+	idiv = 'q_floor(a / b)', pow = 'q_power(a, b)', prelu = 'a > 0 ? a : a * b'}
 local WHOLE = {add = '(uint64_t)a + (uint64_t)b', sub = '(uint64_t)a - (uint64_t)b', mul = '(uint64_t)a * (uint64_t)b',
 	neg = '0 - (uint64_t)a', abs = 'a < 0 ? 0 - (uint64_t)a : (uint64_t)a', sign = '(a > 0) - (a < 0)', relu = 'a > 0 ? a : 0',
 	relu6 = 'a > 6 ? 6 : a > 0 ? a : 0', round = 'a', floor = 'a', ceil = 'a', trunc = 'a', maximum = 'a > b ? a : b',
@@ -115,6 +115,16 @@ end
 
 ---------------------------------------------------------------- the node
 
+-- The sizes by which an operand broadcasts: the slopes of prelu belong to an axis (tensor/ops/prelu.c).
+local function broadcast_shape(node, i, f, result)
+	if node.op ~= 'prelu' or i ~= 2 then return f.shape end
+	if f.count == 1 then return {} end
+	if #f.shape ~= 1 then return f.shape end
+	local shape, axis = axes.filled({}, 1, #result), node.attrs.axis or math.min(2, #result)
+	shape[axes.at(axis, #result)] = f.shape[1]
+	return shape
+end
+
 local function operands_of(e, node, domain, result)
 	local list = {}
 	for i, ref in ipairs(node.inputs) do
@@ -125,7 +135,7 @@ local function operands_of(e, node, domain, result)
 			if quant.dtype(f.dtype).bits < 8 then
 				base.fail("export: node '%s': wanted types of whole bytes for %s, got %s", node.name, node.op, f.dtype)
 			end
-			list[i] = {x = x, ctype = f.ctype, strides = axes.broadcast(f.shape, result)}
+			list[i] = {x = x, ctype = f.ctype, strides = axes.broadcast(broadcast_shape(node, i, f, result), result)}
 		end
 	end
 	return list

@@ -47,7 +47,9 @@ local FORMULAS = {
 	reciprocal = '1.0f / a',
 	exp = 'ql_exp(a)', exp2 = 'ql_exp2(a)', expm1 = 'ql_expm1(a)',
 	log = 'ql_log(a)', log2 = 'ql_log2(a)', log10 = 'ql_log10(a)', log1p = 'ql_log1p(a)',
-	tanh = 'ql_tanh(a)', sigmoid = 'ql_sigmoid(a)', silu = 'ql_silu(a)', softplus = 'ql_softplus(a)',
+	tanh = 'ql_tanh(a)', sigmoid = 'ql_sigmoid(a)', mish = 'ql_mish(a)', logsigmoid = '-ql_softplus(-a)',
+	softsign = 'ql_magnitude(a) > 3.40282347e+38f ? ql_signed(1.0f, a) : a / (1.0f + ql_magnitude(a))',
+	selu = 'a > 0.0f ? 1.05070102f * a : 1.75809932f * ql_expm1(a)',
 	relu = 'a < 0.0f ? 0.0f : a',
 	relu6 = 'a > 6.0f ? 6.0f : a < 0.0f ? 0.0f : a',
 	sqrt = '(float)q_sqrt((double)a)', rsqrt = '1.0f / (float)q_sqrt((double)a)',
@@ -59,24 +61,60 @@ local FORMULAS = {
 
 local function single(x) return (string.unpack('<f', string.pack('<f', x))) end
 
-local function formula(op, attrs)
-	if op == 'gelu' then return attrs.approximate == 'tanh' and 'ql_gelu_tanh(a)' or 'ql_gelu(a)' end
-	if op == 'leakyrelu' then
-		return ('a > 0.0f ? a : a * %s'):format(parts.float(single(attrs.slope or 0.01)))
-	end
-	if op == 'clamp' then
-		local most = attrs.high or math.huge -- low above high: everything becomes high
-		local low, high = parts.float(single(math.min(attrs.low or -math.huge, most))), parts.float(single(most))
+-- Formulas with options: of the op's attributes, and how a number is written.
+local WITH_OPTIONS = {
+	gelu = function(o) return o.approximate == 'tanh' and 'ql_gelu_tanh(a)' or 'ql_gelu(a)' end,
+	leakyrelu = function(o, f) return ('a > 0.0f ? a : a * %s'):format(f(o.slope or 0.01)) end,
+	clamp = function(o, f)
+		local most = o.high or math.huge -- low above high: everything becomes high
+		local low, high = f(math.min(o.low or -math.huge, most)), f(most)
 		return ('a < %s ? %s : a > %s ? %s : a'):format(low, low, high, high)
-	end
-	return FORMULAS[op]
+	end,
+	silu = function(o, f)
+		local alpha = o.alpha or 1
+		return alpha == 1 and 'ql_silu(a)' or ('ql_silu(a * %s) * %s'):format(f(alpha), f(1 / alpha))
+	end,
+	softplus = function(o, f)
+		local beta = o.beta or 1
+		local text = beta == 1 and 'ql_softplus(a)' or ('ql_softplus(a * %s) * %s'):format(f(beta), f(1 / beta))
+		return o.threshold and ('a * %s > %s ? a : %s'):format(f(beta), f(o.threshold), text) or text
+	end,
+	elu = function(o, f) return ('a > 0.0f ? a : %s * ql_expm1(a)'):format(f(o.alpha or 1)) end,
+	celu = function(o, f)
+		local alpha = f(o.alpha or 1)
+		return ('a > 0.0f ? a : %s * ql_expm1(a / %s)'):format(alpha, alpha)
+	end,
+	hardsigmoid = function(o, f)
+		local v = ('a * %s + %s'):format(f(o.alpha or 1 / 6), f(o.beta or 0.5))
+		return ('%s < 0.0f ? 0.0f : %s > 1.0f ? 1.0f : %s'):format(v, v, v)
+	end,
+	hardtanh = function(o, f)
+		local low, high = f(o.low or -1), f(o.high or 1)
+		return ('a < %s ? %s : a > %s ? %s : a'):format(low, low, high, high)
+	end,
+	shrink = function(o, f)
+		local lambda, bias = f(o.lambda or 0.5), f(o.bias or 0)
+		return ('a > %s ? a - %s : a < -%s ? a + %s : a != a ? a : 0.0f'):format(lambda, bias, lambda, bias)
+	end,
+	threshold = function(o, f) return ('a <= %s ? %s : a'):format(f(o.threshold or 1), f(o.value or 0)) end,
+}
+
+local function literal(x)
+	local text = parts.float(single(x))
+	return text:sub(1, 1) == '-' and '(' .. text .. ')' or text
+end
+
+local function formula(op, attrs)
+	return WITH_OPTIONS[op] and WITH_OPTIONS[op](attrs, literal) or FORMULAS[op]
 end
 
 -- Parts of this folder that a formula calls.
 local OWN = {sqrt = {'sqrt'}, rsqrt = {'sqrt'}, round = {'rint'}, floor = {'floor'}, ceil = {'ceil'}, trunc = {'ceil', 'floor'}}
 
-local unary = {ops = {'gelu', 'leakyrelu', 'clamp'}}
-for name in next, FORMULAS do unary.ops[#unary.ops + 1] = name end
+local unary = {ops = {}}
+for _, formulas in ipairs {FORMULAS, WITH_OPTIONS} do
+	for name in next, formulas do unary.ops[#unary.ops + 1] = name end
+end
 
 -- The expression of a float a, and the parts it needs.
 function unary.expression(op, attrs)
@@ -88,9 +126,7 @@ end
 -- The part that applies the op to floats, in place or not.
 function unary.part(op, attrs)
 	local text, needs = unary.expression(op, attrs)
-	local name = 'map_' .. op .. (op == 'gelu' and attrs.approximate == 'tanh' and '_tanh' or '')
-	if op == 'clamp' then name = name .. '_' .. internal.sha256(text):sub(1, 12) end
-	if op == 'leakyrelu' then name = name .. '_' .. text:gsub('[^%w]', '_') end
+	local name = 'map_' .. op .. (next(attrs) and '_' .. internal.sha256(text):sub(1, 12) or '')
 	parts.add(name, {needs = needs, text = ([[
 static void ${name}(const float *x, int32_t n, float *y)
 {

@@ -12,7 +12,7 @@ local function clamped(v, o)
 end
 
 local NAMES = {'sigmoid', 'tanh', 'gelu', 'silu', 'hardswish', 'relu', 'relu6', 'leakyrelu', 'softplus', 'exp', 'log', 'sqrt', 'rsqrt', 'neg', 'abs',
-	'square', 'reciprocal', 'round', 'sign', 'erf', 'clamp'}
+	'square', 'reciprocal', 'round', 'sign', 'erf', 'clamp', 'elu', 'selu', 'mish', 'hardsigmoid', 'shrink', 'threshold'}
 local OUTS = {{dtype='int8', scale=0.02, zero_point=-5}, {dtype='uint8', scale=0.015, zero_point=7}, {dtype='int16', scale=1e-4},
 	{dtype='int4', scale=0.3}, 'int8', 'uint8'}
 
@@ -46,6 +46,7 @@ it('numbers beside the tensor are part of the function', function()
 	for name, f in pairs {
 		mul = function(v, o) return v:mul(0.5, o) end, div = function(v, o) return v:div(3, o) end, sub = function(v, o) return v:sub(1.5, o) end,
 		add = function(v, o) return v:add(1, o) end, pow = function(v, o) return v:pow(2, o) end,
+		prelu = function(v, o) return v:prelu(0.3, o) end,
 		maximum = function(v, o) return v:maximum(0.25, o) end, minimum = function(v, o) return v:minimum(0.25, o) end,
 	} do
 		local y = f(q, {out=out})
@@ -62,6 +63,9 @@ it('views, empty tensors, other schemes, options', function()
 	print(y:origin().kernel, same(y, log:dequantize():tanh():quantize(out)))  --> table true
 	assert(same(q:gelu {approximate='tanh', out=out}, q:dequantize():gelu {approximate='tanh'}:quantize(out)))
 	assert(same(q:leakyrelu {slope=0.3, out=out}, q:dequantize():leakyrelu(0.3):quantize(out)))
+	assert(same(q:silu {alpha=1.702, out=out}, q:dequantize():silu(1.702):quantize(out)))
+	assert(same(q:softplus {beta=2, threshold=1, out=out}, q:dequantize():softplus(2, 1):quantize(out)))
+	assert(same(q:hardtanh {low=-0.5, high=0.75, out=out}, q:dequantize():hardtanh(-0.5, 0.75):quantize(out)))
 	print(q:relu():origin().kernel, q:relu {out=out}:origin().kernel)  --> relu_int table
 end)
 

@@ -9,8 +9,15 @@ local want = {
 	gelu = {0, -0.004049694, -0.1586553, -0.1542688, 0, 0.1496766, 0.8413447, 2.484476, 10},
 	silu = {-4.122307e-08, -0.1422776, -0.2689414, -0.1887703, 0, 0.1405441, 0.7310586, 2.310355, 9.999546},
 	softplus = {2.061154e-09, 0.04858735, 0.3132617, 0.474077, 0.6931472, 0.8259394, 1.313262, 2.57889, 10.00005},
-	hardswish = {0, 0, -0.3333333, -0.2083333, 0, 0.1354167, 0.6666667, 2.291667, 10}
+	hardswish = {0, 0, -0.3333333, -0.2083333, 0, 0.1354167, 0.6666667, 2.291667, 10},
+	-- torch.nn.functional 2 in float64
+	mish = {-4.122307241e-08, -0.1456474613, -0.3034014614, -0.2207437747, 0, 0.1695724097, 0.8650983883, 2.471392305, 9.999999959},
+	softsign = {-0.9523809524, -0.75, -0.5, -0.3333333333, 0, 0.2, 0.5, 0.7142857143, 0.9090909091},
+	logsigmoid = {-20, -3.048587352, -1.313261688, -0.9740769842, -0.6931471806, -0.5759394199, -0.3132616875, -0.07888973429, -4.539889922e-05},
 }
+want['softplus 2 3'] = {2.124177128e-18, 0.001237842569, 0.06346400552, 0.1566308438, 0.3465735903, 0.4870384921, 1.063464006, 2.5, 10}
+want['silu 1.702'] = {-3.293410241e-14, -0.01807130971, -0.1542042341, -0.1496115634, 0, 0.1511996499, 0.8457957659, 2.465013835, 9.999999594}
+want['leakyrelu 0.3'] = {-6, -0.9, -0.3, -0.15, 0, 0.25, 1, 2.5, 10}
 for op, values in pairs(want) do elementwise(op, x, values, {float32 = 2e-6, float64 = 1e-6}) end
 local inf, nan = math.huge, 0 / 0
 print(tensor{-inf, inf, nan}:relu(), tensor{-inf, inf, nan}:tanh(), tensor{-inf, inf, nan}:sigmoid())  --> float32(3) 0 inf nan float32(3) -1 1 nan float32(3) 0 1 nan
@@ -29,6 +36,17 @@ for _, d in ipairs{'float32', 'float64', 'float16'} do
 	local low = tensor({-inf, dtype = d})
 	assert(low:gelu():item() == 0 and low:silu():item() == 0 and low:gelu{approximate = 'tanh'}:item() == 0 and low:softplus():item() == 0, d)
 end
+for _, d in ipairs{'float32', 'float64', 'float16'} do
+	local ends = tensor({-inf, inf, nan, dtype = d})
+	for op, values in pairs{mish = {0, inf}, softsign = {-1, 1}, logsigmoid = {-inf, 0}, silu = {0, inf}} do
+		local got = ends[op](ends, op == 'silu' and 1.702 or nil):totable()
+		assert(got[1] == values[1] and got[2] == values[2] and got[3] ~= got[3], op .. ' ' .. d)
+	end
+end
+print(math.abs(tensor{-100}:mish():item() / (-100 * math.exp(-100)) - 1) < 1e-2)  --> true
+print(pcall(function() return tensor{1}:silu(0) end))  --> false ...silu: alpha: wanted a finite number other than 0, got 0
+print(pcall(function() return tensor{1}:softplus{beta = nan} end))  --> false ...softplus: beta: wanted a number, got nan
+print(pcall(function() return tensor{1}:leakyrelu(nan) end))  --> false ...leakyrelu: slope: wanted a number, got nan
 -- gelu in blocks: the bits of single elements, in blocks with and without |x| > 12
 local line = {-12, 12, -12.000001, 12.000001, -0.0, 1e-40, -inf, inf, -11.999999, 13, -14.5, -14.6}
 for i = #line + 1, 64 do line[i] = (i % 9 - 4) / 3 end

@@ -10,9 +10,11 @@ for _, op in ipairs {'eq', 'ne', 'lt', 'le', 'gt', 'ge'} do
 	list[op .. ' a number'] = function(_, a) return a[op](a, 1) end
 end
 for _, op in ipairs {'isnan', 'isfinite', 'isinf'} do list[op] = function(_, a) return a[op](a:log()) end end
+for _, key in ipairs {'b', 's', 'one', 't'} do list['prelu ' .. key] = function(self, a) return a:prelu(self[key], key == 'b' and {axis=-1} or {}) end end
+list['prelu of a number'] = function(_, a) return a:prelu(-0.3) end
 list.where = function(self, a) return tensor.where(a:gt(self.b), a, self.c) end
 list['where with numbers'] = function(_, a) return tensor.where(a:lt(0), 0, a) end
-exported.functions(list, x, {b=tensor.randn(8):round(), c=tensor.randn(6, 1)})
+exported.functions(list, x, {b=tensor.randn(8):round(), c=tensor.randn(6, 1), s=tensor.randn(6), t=tensor.randn(6, 1), one=tensor {0.2}})
 it('of whole numbers', function()
 	local ids = tensor.randint {20, 6, low=1, high=5}:to 'int32'
 	exported.check('numbers', exported.of(function(self, a) return a:eq(self.b) end, ids, {b=tensor {1, 2, 3, 4, 5, 1, dtype='int32'}}), ids)

@@ -6,10 +6,15 @@ exported.skip()
 tensor.seed(22)
 local x, list = tensor.randn(12, 16), {}
 for _, op in ipairs {'abs', 'neg', 'square', 'reciprocal', 'exp', 'exp2', 'expm1', 'log', 'log2', 'log10', 'log1p', 'tanh', 'sigmoid', 'silu', 'softplus',
-	'relu', 'relu6', 'hardswish', 'gelu', 'leakyrelu', 'sqrt', 'rsqrt', 'sin', 'cos', 'tan', 'erf', 'round', 'floor', 'ceil', 'trunc', 'sign'} do
+	'relu', 'relu6', 'hardswish', 'gelu', 'leakyrelu', 'sqrt', 'rsqrt', 'sin', 'cos', 'tan', 'erf', 'round', 'floor', 'ceil', 'trunc', 'sign',
+	'elu', 'selu', 'celu', 'mish', 'softsign', 'logsigmoid', 'hardsigmoid', 'hardtanh', 'shrink', 'threshold'} do
 	list[op] = function(_, a) return a[op](a * 3) end
 end
 list['gelu by tanh'] = function(_, a) return a:gelu {approximate='tanh'} end
+for op, options in pairs {elu = {0.5}, celu = {-0.75}, silu = {1.702}, softplus = {2, 3}, hardsigmoid = {0.2, -0.25}, hardtanh = {-0.5, 2}, shrink = {0.25, -0.5},
+	threshold = {-0.5, -2}} do
+	list[op .. ' with options'] = function(_, a) return a[op](a, table.unpack(options)) end
+end
 list['relu of codes'] = function(_, a) return a:quantize {dtype='uint8', scale=0.02, zero_point=99}:relu() end
 list['clamp with low above high'] = function(_, a) return a:clamp(2, 0.25) end
 list['clamp'] = function(_, a) return a:clamp {low=-0.5}:clamp(-2, 0.25) end
@@ -26,7 +31,7 @@ for _, op in ipairs {'sin', 'cos', 'tan'} do
 		assert(y:isfinite():to 'int32':sum():item() == 7)
 	end)
 end
-for _, op in ipairs {'sqrt', 'rsqrt', 'round', 'floor', 'ceil', 'trunc', 'sign'} do
+for _, op in ipairs {'sqrt', 'rsqrt', 'round', 'floor', 'ceil', 'trunc', 'sign', 'elu', 'selu', 'celu', 'mish', 'softsign', 'logsigmoid', 'hardsigmoid', 'hardtanh', 'shrink', 'threshold'} do
 	more[op .. ' of special numbers'] = function(_, a) return a[op](a) end
 	more[op .. ': sign of 0'] = function(_, a) return a[op](a):reciprocal() end
 end
