@@ -6,7 +6,7 @@
 #include "interp/prelude/libs.h"
 #include "interp/prelude/prelude.h"
 
-#define FILES(X) X(vmath) X(act) X(log) X(wide) X(arc)
+#define FILES(X) X(vmath) X(act) X(log) X(wide) X(arc) X(hyperbolic)
 
 #define X(name) \
 	extern const char ql_source_##name[], ql_source_end_##name[]; \

@@ -7,14 +7,14 @@ local habits = {}
 -- Methods and attributes of tensors: x.name, x:name().
 local TENSOR = {
 	T = 'x:t()', mT = 'x:transpose(-2, -1)', H = 'x:t()', absolute = 'x:abs()', allclose = 'x:error(y).max',
-	amax = 'x:max(axis)', amin = 'x:min(axis)', argsort = 'values, indices = x:sort()',
+	amax = 'x:max(axis)', arccosh = 'x:acosh()', arcsinh = 'x:asinh()', arctan2 = 'y:atan2(x)', arctanh = 'x:atanh()', amin = 'x:min(axis)', argsort = 'values, indices = x:sort()',
 	array_equal = 'x:eq(y):all()', astype = "x:to 'float16'", avg_pool2d = 'x:avgpool2d(size)',
 	bfloat16 = "x:to 'bfloat16'", bmm = 'x:matmul(y)', bool = "x:to 'bool'", byte = "x:to 'uint8'",
 	char = "x:to 'int8'", chunk = 'x:split(size)', clip = 'x:clamp(lo, hi)', copy = 'x:clone()',
 	cpu = "x:to 'cpu'", cuda = "x:to with a device, see help 'gpu'", data = 'x:detach()',
 	double = "x:to 'float64'", element_size = 'x:nbytes() / x:nelem()', equal = 'x:eq(y):all()',
 	expand_as = 'x:expand(y:size())', flatten = 'x:reshape(-1)', float = "x:to 'float32'",
-	floor_divide = 'x // y', fmod = 'x % y', half = "x:to 'float16'", hardshrink = 'x:shrink(lambda)', histc = 'plot.hist{x}',
+	floor_divide = 'x // y', half = "x:to 'float16'", hardshrink = 'x:shrink(lambda)', histc = 'plot.hist{x}',
 	index_select = 'x:gather(axis, indices)', int = "x:to 'int32'", int_repr = 'x:codes()',
 	is_contiguous = 'x:iscontiguous()', is_quantized = 'x:quantized()', isclose = 'x:error(y).max',
 	layer_norm = 'x:layernorm(weight, bias)', leaky_relu = 'x:leakyrelu()',

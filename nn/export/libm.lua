@@ -11,9 +11,9 @@ local function functions(...)
 	return needs
 end
 
-parts.add('mod', {needs = functions('magnitude', 'signed', 'of_bits'), text = [[
-/* The remainder with the sign of y: |y| times powers of 2 is taken from |x|, each step exact in double. */
-static float q_mod(float x, float y)
+parts.add('fmod', {needs = functions('magnitude', 'signed', 'of_bits'), text = [[
+/* The remainder with the sign of x: |y| times powers of 2 is taken from |x|, each step exact in double. */
+static float q_fmod(float x, float y)
 {
 	double r = (double)q_magnitude(x), most = (double)q_magnitude(y), t = most;
 	float v = x;
@@ -27,6 +27,15 @@ static float q_mod(float x, float y)
 			r = r >= t ? r - t : r;
 		v = q_signed((float)r, x);
 	}
+	return v;
+}
+]]})
+parts.add('mod', {needs = {{'fmod'}}, text = [[
+/* The remainder with the sign of y. */
+static float q_mod(float x, float y)
+{
+	float v = q_fmod(x, y);
+
 	return v != 0.0f && (v < 0.0f) != (y < 0.0f) ? v + y : v;
 }
 ]]})
@@ -102,6 +111,22 @@ static int64_t q_iremainder(int64_t a, int64_t b)
 	int64_t r = b == 0 || b == -1 ? 0 : a % b;
 
 	return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+]]})
+parts.add('iwhole', {text = [[
+/* Rounded towards 0; by 0, an error in Quoll, 0. */
+static int64_t q_iwhole(int64_t a, int64_t b)
+{
+	if (b == 0 || b == -1)
+		return b ? (int64_t)(0 - (uint64_t)a) : 0;
+	return a / b;
+}
+]]})
+parts.add('irest', {text = [[
+/* With the sign of a; by 0, an error in Quoll, 0. */
+static int64_t q_irest(int64_t a, int64_t b)
+{
+	return b == 0 || b == -1 ? 0 : a % b;
 }
 ]]})
 parts.add('ipower', {text = [[

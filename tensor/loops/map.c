@@ -107,7 +107,7 @@ static enum domain domain_of(const struct ql_call *call)
 		return F64;
 	if (ql_dtype_is_float(dtype))
 		return wide && map->result == QL_MAP_BOOL ? F64 : F32;
-	if (map->i64)
+	if (map->i64 && (map->result != QL_MAP_FLOAT || ql_dtype_is_integer(call->result[0].dtype)))
 		return I64;
 	return wide ? F64 : F32;
 }
@@ -138,7 +138,7 @@ bool ql_map_may_overwrite(const struct ql_call *call)
 	const struct ql_map *map = call->op->impl;
 	const struct ql_result *r = &call->result[0];
 
-	if (into->q || into->dtype != r->dtype || into->rank != r->rank || map->trouble)
+	if (into->q || into->dtype != r->dtype || into->rank != r->rank || (map->trouble && domain_of(call) == I64))
 		return false;
 	for (int d = 0; d < r->rank; d++)
 		if (into->shape[d] != r->shape[d])

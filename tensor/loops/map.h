@@ -21,7 +21,7 @@ typedef bool ql_map_i64_fn(int64_t n, int64_t *out, const int64_t *const *in, co
 
 enum ql_map_result {
 	QL_MAP_PROMOTE, /* dtype of the promoted operands; bool counts as int64 */
-	QL_MAP_FLOAT,   /* integers give float32 */
+	QL_MAP_FLOAT,   /* integers give float32, or the dtype that the op's own infer sets, computed in int64 */
 	QL_MAP_BOOL     /* comparisons */
 };
 

@@ -118,31 +118,6 @@ QL_BINARY_WITH(sub, ql_out_attrs, "x:sub(y, {out=spec})  x - y",
 	"Elementwise difference with broadcasting. Integers wrap; codes stay integer when out= names a spec.",
 	"print(tensor{5,7} - 2)  --> float32(2)  3  5", QL_INPLACE | QL_ELEMENTWISE, sub_map, .backward = sub_backward);
 
-QL_MAP_F32_2(div_f32, a / b)
-QL_MAP_F64_2(div_f64, a / b)
-static const struct ql_map div_map = {.result = QL_MAP_FLOAT, .f32 = div_f32, .f64 = div_f64, .ns_per_16 = 6};
-
-/* g / y, and -(g / y) (x / y) */
-static enum ql_status div_backward(struct ql_back *b)
-{
-	struct ql_tensor *g = ql_back_run(b, &ql_op_div, ql_back_grad(b, 0), ql_back_in(b, 1));
-
-	ql_back_give(b, 0, g);
-	if (ql_back_wants(b, 1))
-		ql_back_give(b, 1, ql_back_scaled(b, ql_back_run(b, &ql_op_mul, g, ql_back_out(b, 0)), -1));
-	return b->status;
-}
-
-static uint32_t div_saves(const struct ql_call *call)
-{
-	return QL_SAVE(1) | (call->in[1]->node ? QL_SAVE_RESULT : 0);
-}
-
-QL_BINARY_WITH(div, ql_out_attrs, "x:div(y, {out=spec})  x / y",
-	"Elementwise quotient with broadcasting; integers give float32. By 0 it is inf or nan.",
-	"print(tensor{3,1} / 2)  --> float32(2)  1.5000  0.5000", QL_INPLACE | QL_ELEMENTWISE, div_map,
-	.backward = div_backward, .saves_for = div_saves);
-
 /* fmod has the sign of a; the result has that of b, as in Lua. */
 QL_INLINE float floored_f32(float r, float b)
 {
@@ -203,6 +178,45 @@ QL_BINARY(mod, "x:mod(y)  x % y",
 	"print(tensor{-1,5} % 3)  --> float32(2)  2  2", QL_INPLACE, mod_map, .backward = mod_backward,
 	.saves_for = mod_saves);
 
+QL_MAP_F32_2(fmod_f32, fmodf(a, b))
+QL_MAP_F64_2(fmod_f64, fmod(a, b))
+
+QL_ROW bool fmod_i64(int64_t n, int64_t *out, const int64_t *const *in, const struct ql_map_args *args)
+{
+	(void)args;
+	for (int64_t i = 0; i < n; i++) {
+		if (in[1][i] == 0)
+			return false;
+		out[i] = in[1][i] == -1 ? 0 : in[0][i] % in[1][i];
+	}
+	return true;
+}
+
+static const struct ql_map fmod_map = {.result = QL_MAP_PROMOTE,
+	.f32 = fmod_f32,
+	.f64 = fmod_f64,
+	.i64 = fmod_i64,
+	.ns_per_16 = 200,
+	.trouble = "wanted a divisor other than 0 for integers, got 0"};
+
+/* x - trunc(x / y) y with a constant quotient */
+static enum ql_status fmod_backward(struct ql_back *b)
+{
+	struct ql_tensor *g = ql_back_grad(b, 0), *whole;
+
+	ql_back_give(b, 0, g);
+	if (!ql_back_wants(b, 1))
+		return b->status;
+	whole = ql_back_run(b, &ql_op_trunc, ql_back_run(b, &ql_op_div, ql_back_in(b, 0), ql_back_in(b, 1)), NULL);
+	ql_back_give(b, 1, ql_back_scaled(b, ql_back_run(b, &ql_op_mul, g, whole), -1));
+	return b->status;
+}
+
+QL_BINARY(fmod, "x:fmod(y)",
+	"Remainder of the division rounded towards 0, as in C: it has the sign of x. (x % y has that of y.)",
+	"print(tensor{-1,5}:fmod(3))  --> float32(2)  -1   2", QL_INPLACE, fmod_map, .backward = fmod_backward,
+	.saves_for = mod_saves);
+
 QL_MAP_F32_2(idiv_f32, floorf(a / b))
 QL_MAP_F64_2(idiv_f64, floor(a / b))
 
@@ -230,6 +244,125 @@ QL_BINARY(idiv, "x:idiv(y)  x // y",
 	"The quotient x / y of the dtype, rounded towards minus infinity, as in Lua (1 // 0.1 is 10, not Python's 9). Its operands get no "
 	"gradient.",
 	"print(tensor{-1,5} // 3)  --> float32(2)  -1   1", QL_INPLACE, idiv_map, .backward = ql_backward_none);
+
+/* ---- div, with round= too ---- */
+
+/* Macros, not names: rows for devices are taken out of this file. */
+#define EXACT 0
+#define FLOOR 1
+#define TRUNC 2
+
+static enum ql_status div_prepare(struct ql_ctx *ctx, const struct ql_call *call, struct ql_map_args *args)
+{
+	const char *round = ql_call_string(call, "round", NULL);
+
+	(void)ctx;
+	args->i[0] = !round ? EXACT : round[0] == 'f' ? FLOOR : TRUNC;
+	return QL_OK;
+}
+
+QL_SIMD(void, div_f32, (int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args), {
+	const float *x = in[0];
+	const float *y = in[1];
+
+	if (args->i[0] == EXACT)
+		for (int64_t i = 0; i < n; i++)
+			out[i] = x[i] / y[i];
+	else if (args->i[0] == FLOOR)
+		for (int64_t i = 0; i < n; i++)
+			out[i] = floorf(x[i] / y[i]);
+	else
+		for (int64_t i = 0; i < n; i++)
+			out[i] = truncf(x[i] / y[i]);
+})
+QL_MAP_F64_2(div_f64, args->i[0] == EXACT ? a / b : args->i[0] == FLOOR ? floor(a / b) : trunc(a / b))
+
+/* Of integers and round= only. */
+QL_ROW bool div_i64(int64_t n, int64_t *out, const int64_t *const *in, const struct ql_map_args *args)
+{
+	bool down = args->i[0] == FLOOR;
+
+	for (int64_t i = 0; i < n; i++) {
+		int64_t a = in[0][i], b = in[1][i];
+
+		if (b == 0)
+			return false;
+		out[i] = b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b - (down && a % b != 0 && (a < 0) != (b < 0));
+	}
+	return true;
+}
+
+static const struct ql_map div_map = {.result = QL_MAP_FLOAT,
+	.f32 = div_f32,
+	.f64 = div_f64,
+	.i64 = div_i64,
+	.ns_per_16 = 6,
+	.trouble = "wanted a divisor other than 0 for integers, got 0",
+	.prepare = div_prepare};
+
+/* Integers that are rounded stay integers. */
+static enum ql_status div_infer(struct ql_ctx *ctx, struct ql_call *call)
+{
+	static const struct ql_op whole = {.doc = {.name = "div"}, .impl = &idiv_map};
+	struct ql_call rounded = *call;
+	enum ql_status status;
+
+	if (!ql_call_attr(call, "round"))
+		return ql_map_infer(ctx, call);
+	rounded.op = &whole;
+	status = ql_map_infer(ctx, &rounded);
+	call->result[0] = rounded.result[0];
+	return status;
+}
+
+/* g / y, and -(g / y) (x / y) */
+static enum ql_status div_backward(struct ql_back *b)
+{
+	struct ql_tensor *g;
+
+	if (ql_call_attr(&b->call, "round"))
+		return ql_backward_none(b);
+	g = ql_back_run(b, &ql_op_div, ql_back_grad(b, 0), ql_back_in(b, 1));
+	ql_back_give(b, 0, g);
+	if (ql_back_wants(b, 1))
+		ql_back_give(b, 1, ql_back_scaled(b, ql_back_run(b, &ql_op_mul, g, ql_back_out(b, 0)), -1));
+	return b->status;
+}
+
+static uint32_t div_saves(const struct ql_call *call)
+{
+	if (ql_call_attr(call, "round"))
+		return 0;
+	return QL_SAVE(1) | (call->in[1]->node ? QL_SAVE_RESULT : 0);
+}
+
+static const struct ql_attr div_attrs[] = {
+	{"round", QL_ATTR_STRING, 0, "floor trunc",
+		"the whole part of the quotient: 'trunc' towards 0, as C; 'floor' as x // y (default: the quotient itself)"},
+	{"out", QL_ATTR_SPEC, 0, NULL,
+		"spec of a quantized result; of codes it stays in integers where it can (default: float32)"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+
+const struct ql_op ql_op_div = {
+	.doc = {.name = "div",
+		.usage = "x:div(y, {round=, out=spec})  x / y",
+		.text = "Elementwise quotient with broadcasting; integers give float32. By 0 it is inf or nan. With round= the quotient is "
+			"rounded to an integer, integers stay integers, and operands get no gradient.",
+		.example =
+			"print(tensor{3,1} / 2, tensor{-7,7}:div(2, {round='trunc'}))  --> float32(2) 1.5000 0.5000 float32(2) -3 3",
+		.attrs = div_attrs},
+	.arity_min = 2,
+	.arity_max = 2,
+	.flags = QL_NUMBERS | QL_INPLACE | QL_ELEMENTWISE,
+	.infer = div_infer,
+	.eval = ql_map_eval,
+	.defer = ql_map_defer,
+	.may_overwrite = ql_map_may_overwrite,
+	.impl = &div_map,
+	.backward = div_backward,
+	.saves_for = div_saves,
+};
 
 /* Squares are always computed as products, whatever the other elements' exponents. */
 QL_SIMD(void, pow_f32, (int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args), {

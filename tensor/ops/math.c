@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Exponentials, logarithms, roots, trigonometry. Integers give float32. Functions of float32 are our own
+ * Exponentials, logarithms, roots, trigonometry, hyperbolic functions. Integers give float32. Functions of float32 are our own
  * (tensor/vmath/vmath.h: the same bits on every instruction set).
  */
 #include <math.h>
@@ -7,6 +7,7 @@
 #include "tensor/ops/ops.h"
 #include "tensor/vmath/act.h"
 #include "tensor/vmath/arc.h"
+#include "tensor/vmath/hyperbolic.h"
 #include "tensor/vmath/log.h"
 #include "tensor/vmath/wide.h"
 
@@ -97,3 +98,41 @@ MATH(atan, "The angle in radians whose tangent is x.", "print(tensor{1}:atan()) 
 	ql_atan(a), atan(a), in, a / (1 + b * b), a / (1 + b * b));
 MATH(erf, "The error function.", "print(tensor{0,1}:erf())  --> float32(2)  0.0000  0.8427", 30, ql_erf(a), erf(a), in,
 	a * 1.12837917f * ql_exp(-b * b), a * 1.12837916709551257390 * exp(-b * b));
+/* The slopes of sinh and cosh are each other. */
+MATH(sinh, "The hyperbolic sine.", "print(tensor{0,1}:sinh())  --> float32(2)  0.0000  1.1752", 20, ql_sinh(a), sinh(a),
+	in, a *ql_cosh(b), a *cosh(b));
+MATH(cosh, "The hyperbolic cosine.", "print(tensor{0,1}:cosh())  --> float32(2)  1.0000  1.5431", 20, ql_cosh(a),
+	cosh(a), in, a *ql_sinh(b), a *sinh(b));
+MATH(asinh, "The number whose hyperbolic sine is x.", "print(tensor{0,1}:asinh())  --> float32(2)  0.0000  0.8814", 60,
+	ql_asinh(a), asinh(a), in, a / (float)sqrt(1 + (double)b * (double)b), a / hypot(1, b));
+MATH(acosh, "The positive number whose hyperbolic cosine is x; below 1 nan.",
+	"print(tensor{1,2}:acosh())  --> float32(2)  0.0000  1.3170", 60, ql_acosh(a), acosh(a), in,
+	a / (float)sqrt(((double)b - 1) * ((double)b + 1)), a / (sqrt(b - 1) * sqrt(b + 1)));
+MATH(atanh, "The number whose hyperbolic tangent is x; outside of -1..1 nan.",
+	"print(tensor{0,0.5}:atanh())  --> float32(2)  0.0000  0.5493", 60, ql_atanh(a), atanh(a), in,
+	a / ((1 - b) * (1 + b)), a / ((1 - b) * (1 + b)));
+
+/* ---- atan2 ---- */
+
+QL_MAP_F32_2(atan2_f32, ql_atan2(a, b))
+QL_MAP_F64_2(atan2_f64, atan2(a, b))
+static const struct ql_map atan2_map = {.result = QL_MAP_FLOAT, .f32 = atan2_f32, .f64 = atan2_f64, .ns_per_16 = 200};
+
+/* x / (x^2 + y^2) and -y / (x^2 + y^2) */
+static enum ql_status atan2_backward(struct ql_back *b)
+{
+	struct ql_tensor *y = ql_back_in(b, 0), *x = ql_back_in(b, 1), *g;
+
+	g = ql_back_run(b, &ql_op_add, ql_back_run(b, &ql_op_square, y, NULL), ql_back_run(b, &ql_op_square, x, NULL));
+	g = ql_back_run(b, &ql_op_div, ql_back_grad(b, 0), g);
+	if (ql_back_wants(b, 0))
+		ql_back_give(b, 0, ql_back_run(b, &ql_op_mul, g, x));
+	if (ql_back_wants(b, 1))
+		ql_back_give(b, 1, ql_back_scaled(b, ql_back_run(b, &ql_op_mul, g, y), -1));
+	return b->status;
+}
+
+QL_BINARY_WITH(atan2, ql_out_attrs, "y:atan2(x, {out=spec})",
+	"The angle in radians, from -pi to pi, of the point (x, y): that whose tangent is y / x, in the quadrant of the point.",
+	"print(tensor{1,1,-1}:atan2(tensor{1,-1,0}))  --> float32(3)   0.7854   2.3562  -1.5708",
+	QL_INPLACE | QL_ELEMENTWISE, atan2_map, .backward = atan2_backward, .saves = QL_SAVE(0) | QL_SAVE(1));

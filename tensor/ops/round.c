@@ -140,7 +140,7 @@ static enum ql_status clamp_backward(struct ql_back *b)
 const struct ql_op ql_op_clamp = {
 	.doc = {.name = "clamp",
 		.usage = "x:clamp(low, high)  x:clamp{high=, out=spec}",
-		.text = "Elements below low become low, those above high become high; nan stays nan. With low above high, all become high. An integer tensor stays integer: "
+		.text = "Elements below low become low, those above high become high; nan stays nan. With low above high, all become high. Bounds that are tensors: `x:maximum(low):minimum(high)`. An integer tensor stays integer: "
 			"its elements are brought to the nearest integer within the bounds.",
 		.example = "print(tensor{-2,0.5,3}:clamp(-1, 1))  --> float32(3)  -1.0000   0.5000   1.0000",
 		.attrs = clamp_attrs},
@@ -170,5 +170,31 @@ TEST(isnan, "true where an element is not a number.", "print(tensor{0/0, 1}:isna
 	a != a, a != a);
 TEST(isfinite, "true where an element is neither nan nor infinite.",
 	"print(tensor{1/0, 1}:isfinite())  --> bool(2)  false   true", a - a == 0, a == a);
-TEST(isinf, "true where an element is infinite.", "print(tensor{1/0, 1}:isinf())  --> bool(2)   true  false",
-	a == a && a - a != 0, a != a);
+
+/* ---- isinf, of one sign too ---- */
+
+static const struct ql_attr isinf_attrs[] = {
+	{"sign", QL_ATTR_INT, QL_POSITIONAL, NULL, "1: inf only, -1: -inf only (default: both)"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+
+static enum ql_status isinf_prepare(struct ql_ctx *ctx, const struct ql_call *call, struct ql_map_args *args)
+{
+	int64_t sign = ql_call_int(call, "sign", 0);
+
+	if (ql_call_attr(call, "sign") && sign != 1 && sign != -1)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "isinf: sign: wanted 1 or -1, got %lld", (long long)sign);
+	args->p[0] = sign == 1 ? 0 : -INFINITY; /* infinities that count, or 0 */
+	args->p[1] = sign == -1 ? 0 : INFINITY;
+	return QL_OK;
+}
+
+QL_MAP_F32_1(isinf_f32, (a - a != 0) & ((a == (float)args->p[0]) | (a == (float)args->p[1])))
+QL_MAP_F64_1(isinf_f64, (a - a != 0) & ((a == args->p[0]) | (a == args->p[1])))
+QL_MAP_I64_1(isinf_i64, a != a)
+static const struct ql_map isinf_map = {
+	.result = QL_MAP_BOOL, .f32 = isinf_f32, .f64 = isinf_f64, .i64 = isinf_i64, .prepare = isinf_prepare};
+QL_UNARY_WITH(isinf, isinf_attrs, "x:isinf()  x:isinf(sign)",
+	"true where an element is infinite, of both signs or one.",
+	"print(tensor{1/0, 1, -1/0}:isinf(), tensor{1/0, 1, -1/0}:isinf(-1))  --> bool(3) true false true bool(3) false false true",
+	0, isinf_map);

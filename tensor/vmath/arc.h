@@ -43,6 +43,16 @@ QL_INLINE float ql_acos(float a)
 	return x * x <= 1 ? angle : NAN;
 }
 
+/* The angle of the point (x, y) from -pi to pi; axes and infinities as C99 has them. */
+QL_INLINE float ql_atan2(float y, float x)
+{
+	double up = (double)fabsf(y), along = (double)fabsf(x), t = up == along ? 1 : up / along, angle;
+
+	angle = ql_arctangent(up == 0 ? 0 : t);
+	angle = copysignf(1, x) < 0 ? 3.1415926535897931 - angle : angle;
+	return (x != x) | (y != y) ? x + y : copysignf((float)angle, y);
+}
+
 QL_INLINE float ql_atan(float a)
 {
 	return a == 0 ? a : (float)ql_arctangent((double)a);

@@ -34,8 +34,8 @@ end
 
 -- Ops of one operand without options: any shape, and a range in which they are smooth.
 for names, range in pairs {
-	['exp exp2 expm1 square sin cos tan erf atan tanh sigmoid gelu silu softplus mish softsign logsigmoid neg clone contiguous'] = {-1.5, 1.5},
-	['log log2 log10 log1p sqrt rsqrt reciprocal'] = {0.5, 2}, ['asin acos'] = {-0.8, 0.8},
+	['exp exp2 expm1 square sin cos tan erf atan sinh cosh asinh tanh sigmoid gelu silu softplus mish softsign logsigmoid neg clone contiguous'] = {-1.5, 1.5},
+	['log log2 log10 log1p sqrt rsqrt reciprocal'] = {0.5, 2}, ['asin acos atanh'] = {-0.8, 0.8}, acosh = {1.25, 3},
 } do
 	for name in names:gmatch '%w+' do
 		case(name, function(x) return x[name](x) end, at(range[1], range[2], 3, 4))
@@ -72,6 +72,10 @@ for name in ('add sub mul div maximum minimum'):gmatch '%w+' do
 	case(name, function(a) return run(a, a) end, apart(4))
 end
 case('mod', function(a, b) return a % b end, at(2.1, 2.9, 3, 2), at(0.8, 0.95, 2))
+case('fmod', function(a, b) return a:fmod(b) end, at(2.1, 2.9, 3, 2), at(0.8, 0.95, 2))
+case('fmod', function(a, b) return a:fmod(b) end, at(-2.9, -2.1, 2), at(0.8, 0.95, 3, 2))
+case('atan2', function(a, b) return a:atan2(b) end, apart(3, 4), apart(4))
+case('atan2', function(a) return a:atan2(-0.5) end, apart(5))
 case('mod', function(a) return a % 0.75 end, at(1.6, 2.1, 5))
 case('pow', function(a, b) return a ^ b end, at(0.5, 2, 3, 4), at(-2, 2, 4))
 case('pow', function(a, b) return a ^ b end, at(0.5, 2, 4), at(-2, 2, 3, 1))

@@ -10,6 +10,7 @@
 #include "tensor/cpu.h"
 #include "tensor/vmath/act.h"
 #include "tensor/vmath/arc.h"
+#include "tensor/vmath/hyperbolic.h"
 #include "tensor/vmath/log.h"
 #include "tensor/vmath/slope.h"
 #include "tensor/vmath/wide.h"
@@ -99,6 +100,16 @@ QL_INLINE float ql_root(float x)
 	return ql_pow_fits(x, 0.3f) ? ql_pow(x, 0.3f) : NAN;
 }
 
+QL_INLINE float ql_turn(float x)
+{
+	return ql_atan2(x, -0.75f);
+}
+
+static double turn(double x)
+{
+	return atan2(x, -0.75);
+}
+
 static double cube(double x)
 {
 	return x != 0 && fabs(x) < INFINITY ? x * x * x : NAN;
@@ -132,7 +143,13 @@ static double root(double x)
 	X(root, root, 0.6) \
 	X(asin, asin, 0.51) \
 	X(acos, acos, 0.51) \
-	X(atan, atan, 0.51)
+	X(atan, atan, 0.51) \
+	X(turn, turn, 0.51) \
+	X(sinh, sinh, 2) \
+	X(cosh, cosh, 2) \
+	X(asinh, asinh, 2) \
+	X(acosh, acosh, 2) \
+	X(atanh, atanh, 2)
 
 /* The same with errors in units in the last place of 1. */
 #define SLOPES(X) \

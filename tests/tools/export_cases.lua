@@ -22,7 +22,7 @@ local wide = line * tensor.randn(ROWS, 1):exp() * 3 -- of all sizes
 ---------------------------------------------------------------- elementwise
 
 for _, op in ipairs {'abs', 'neg', 'square', 'reciprocal', 'exp', 'exp2', 'expm1', 'log', 'log2', 'log10', 'log1p', 'tanh', 'sigmoid', 'silu',
-	'softplus', 'relu', 'relu6', 'hardswish', 'gelu', 'leakyrelu', 'sqrt', 'rsqrt', 'sin', 'cos', 'tan', 'erf', 'round', 'floor', 'ceil', 'trunc',
+	'softplus', 'relu', 'relu6', 'hardswish', 'gelu', 'leakyrelu', 'sqrt', 'rsqrt', 'sin', 'cos', 'tan', 'sinh', 'cosh', 'asinh', 'acosh', 'atanh', 'erf', 'round', 'floor', 'ceil', 'trunc',
 	'sign', 'elu', 'selu', 'celu', 'mish', 'softsign', 'logsigmoid', 'hardsigmoid', 'hardtanh', 'shrink', 'threshold'} do
 	add(op, function(_, a) return a[op](a) end, wide)
 end
@@ -30,6 +30,10 @@ for op, options in pairs {elu = {0.5}, celu = {-0.75}, silu = {1.702}, softplus 
 	threshold = {-0.5, -2}} do
 	add(op .. ' with options', function(_, a) return a[op](a, table.unpack(options)) end, wide)
 end
+add('atan2', function(self, a) return a:atan2(self.b) end, block, {parts={b=tensor.randn(6, 1)}})
+add('fmod', function(self, a) return a:fmod(self.b) end, block, {parts={b=tensor.randn(4)}})
+add('div, rounded', function(self, a) return (a * 3):div(self.b, {round='trunc'}) + a:div(0.3, {round='floor'}) end, block, {parts={b=tensor.randn(4)}})
+add('isinf of one sign', function(_, a) return a:relu():log():isinf(-1) end, wide)
 add('prelu', function(self, a) return a:prelu(self.b):prelu(self.c, {axis=-1}) end, block, {parts={b=tensor.randn(6), c=tensor.randn(4)}})
 for _, op in ipairs {'sin', 'cos', 'tan'} do add(op .. ' of large angles', function(_, a) return a[op](a) end, wide * 1e30) end
 add('clamp', function(_, a) return a:clamp(-0.5, 2) end, wide)

@@ -57,7 +57,7 @@ function float.emit(e, node)
 	local result = e:shape_of(node)
 	local function strides_of(ref) return axes.broadcast(type(ref) == 'string' and e:facts(ref).shape or {}, result) end
 	local n, sa, sb = merged(result, strides_of(node.inputs[1]), strides_of(node.inputs[2]))
-	if #n > 4 or not only_floats(e, node) then return internal.import('nn/export/ops/map').emit(e, node) end
+	if #n > 4 or node.attrs.round or not only_floats(e, node) then return internal.import('nn/export/ops/map').emit(e, node) end
 	local x, z = operand(e, node, 1), operand(e, node, 2)
 	local y = e:output(node)
 	parts.add('binary_' .. node.op, {text = TEXT:format(FORMULAS[node.op])})

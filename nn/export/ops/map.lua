@@ -10,26 +10,35 @@ internal.import 'nn/export/libm'
 local parts = internal.import 'nn/export/parts'
 local by_table = internal.import 'nn/export/ops/table'
 local unary = internal.import 'nn/export/ops/unary'
+local vmath = internal.import 'nn/export/vmath'
 local map = {ops = {'eq', 'ne', 'lt', 'le', 'gt', 'ge', 'isnan', 'isfinite', 'isinf', 'where', 'band', 'bor', 'bxor', 'bnot', 'shl', 'shr',
-	'mod', 'idiv', 'pow', 'prelu'}}
+	'mod', 'idiv', 'pow', 'prelu', 'fmod', 'atan2'}}
 
 ---------------------------------------------------------------- formulas
 
 -- The same in every domain.
 local ANY = {eq = 'a == b', ne = 'a != b', lt = 'a < b', le = 'a <= b', gt = 'a > b', ge = 'a >= b', where = 'a != 0 ? b : c'}
 local REAL = {add = 'a + b', sub = 'a - b', mul = 'a * b', div = 'a / b', maximum = 'a == 0 && b == 0 ? a + b : a > b || a != a ? a : b',
-	minimum = 'a == 0 && b == 0 ? -(-a - b) : a < b || a != a ? a : b', isnan = 'a != a', isfinite = 'a - a == 0', isinf = 'a == a && a - a != 0', mod = 'q_mod(a, b)',
+	minimum = 'a == 0 && b == 0 ? -(-a - b) : a < b || a != a ? a : b', isnan = 'a != a', isfinite = 'a - a == 0', isinf = 'a == a && a - a != 0', mod = 'q_mod(a, b)', fmod = 'q_fmod(a, b)', atan2 = 'q_atan2(a, b)', truncdiv = 'q_trunc(a / b)',
 	idiv = 'q_floor(a / b)', pow = 'q_power(a, b)', prelu = 'a > 0 ? a : a * b'}
 local WHOLE = {add = '(uint64_t)a + (uint64_t)b', sub = '(uint64_t)a - (uint64_t)b', mul = '(uint64_t)a * (uint64_t)b',
 	neg = '0 - (uint64_t)a', abs = 'a < 0 ? 0 - (uint64_t)a : (uint64_t)a', sign = '(a > 0) - (a < 0)', relu = 'a > 0 ? a : 0',
 	relu6 = 'a > 6 ? 6 : a > 0 ? a : 0', round = 'a', floor = 'a', ceil = 'a', trunc = 'a', maximum = 'a > b ? a : b',
-	minimum = 'a < b ? a : b', mod = 'q_iremainder(a, b)', idiv = 'q_idivide(a, b)', pow = 'q_ipower(a, b)', band = 'a & b', bor = 'a | b',
+	minimum = 'a < b ? a : b', mod = 'q_iremainder(a, b)', fmod = 'q_irest(a, b)', truncdiv = 'q_iwhole(a, b)', idiv = 'q_idivide(a, b)', pow = 'q_ipower(a, b)', band = 'a & b', bor = 'a | b',
 	bxor = 'a ^ b', bnot = '~a', shl = 'q_shift(a, b)', shr = 'b >= -63 ? q_shift(a, b > 63 ? -63 : -b) : 0'}
-local NEEDS = {float = {mod = 'mod', idiv = 'floor', pow = 'power'},
-	int64_t = {mod = 'iremainder', idiv = 'idivide', pow = 'ipower', shl = 'shift', shr = 'shift'}}
+local NEEDS = {float = {mod = 'mod', fmod = 'fmod', idiv = 'floor', truncdiv = 'trunc', pow = 'power', atan2 = vmath.part 'ql_atan2'},
+	int64_t = {mod = 'iremainder', fmod = 'irest', truncdiv = 'iwhole', idiv = 'idivide', pow = 'ipower', shl = 'shift', shr = 'shift'}}
 local TESTS = {isnan = 0, isinf = 0, isfinite = 1} -- of integers
 local ANGLES = {sin = true, cos = true, tan = true} -- a wide integer that is rounded is a different angle
 local COMPARES = {eq = true, ne = true, lt = true, le = true, gt = true, ge = true}
+
+local INFINITIES = {[1] = 'a - a != 0 && a > 0', [-1] = 'a - a != 0 && a < 0'}
+
+-- The op whose formula a node has: div with round= is one of its own.
+local function formula_name(node)
+	local round = node.op == 'div' and node.attrs.round
+	return round and (round == 'floor' and 'idiv' or 'truncdiv') or node.op
+end
 
 local function literal(v) return v == math.mininteger and '(-9223372036854775807 - 1)' or ('%d'):format(v) end
 
@@ -43,7 +52,8 @@ end
 
 -- The expression in the domain, and the parts that it needs.
 local function formula(node, domain, dtype)
-	local op = node.op
+	local op = formula_name(node)
+	if op == 'isinf' and node.attrs.sign then return INFINITIES[node.attrs.sign], {} end
 	if domain == 'int64_t' then
 		local text = op == 'clamp' and clamp(node.attrs, dtype) or op == 'bnot' and quant.dtype(dtype).kind == 'bool' and '!a' or ANY[op] or WHOLE[op]
 		return text, {NEEDS.int64_t[op] and {NEEDS.int64_t[op]}}
@@ -57,7 +67,7 @@ end
 
 -- The C type in which the node is computed, and whether float replaces a double of Quoll: functions of wide integers.
 local function domain_of(e, node)
-	local real, wide, op = false, false, node.op
+	local real, wide, op = false, false, formula_name(node)
 	for _, ref in ipairs(node.inputs) do
 		if type(ref) == 'number' then
 			real = real or math.type(ref) == 'float'
@@ -170,7 +180,7 @@ function map.emit(e, node)
 	if domain == 'int64_t' and TESTS[node.op] then return fill(e, node) end
 	local result = e.graph:result_of(node.name)
 	local expression, needs = formula(node, domain, result.dtype)
-	local fields, order, name, given = {}, {}, ('each_%s_%s'):format(node.op, parts.short(domain)), {}
+	local fields, order, name, given = {}, {}, ('each_%s_%s'):format(formula_name(node), parts.short(domain)), {}
 	local y, g
 	local operands = operands_of(e, node, domain, e:shape_of(node))
 	y, g = e:output(node)

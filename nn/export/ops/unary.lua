@@ -36,6 +36,13 @@ static float q_ceil(float x)
 }
 ]]})
 
+parts.add('trunc', {needs = {{'floor'}, {'ceil'}}, text = [[
+static float q_trunc(float x)
+{
+	return x < 0.0f ? q_ceil(x) : q_floor(x);
+}
+]]})
+
 local function angle(formula)
 	return ('ql_magnitude(a) < 1048576.0f ? %s : %s'):format(formula, (formula:gsub('(ql_%a+)', '%1_far')))
 end
@@ -54,7 +61,8 @@ local FORMULAS = {
 	relu6 = 'a > 6.0f ? 6.0f : a < 0.0f ? 0.0f : a',
 	sqrt = '(float)q_sqrt((double)a)', rsqrt = '1.0f / (float)q_sqrt((double)a)',
 	sin = angle 'ql_sin(a)', cos = angle 'ql_cos(a)', tan = angle 'ql_sin(a) / ql_cos(a)', erf = 'ql_erf(a)', asin = 'ql_asin(a)', acos = 'ql_acos(a)', atan = 'ql_atan(a)',
-	round = 'q_rint(a)', floor = 'q_floor(a)', ceil = 'q_ceil(a)', trunc = 'a < 0.0f ? q_ceil(a) : q_floor(a)',
+	sinh = 'ql_sinh(a)', cosh = 'ql_cosh(a)', asinh = 'ql_asinh(a)', acosh = 'ql_acosh(a)', atanh = 'ql_atanh(a)',
+	round = 'q_rint(a)', floor = 'q_floor(a)', ceil = 'q_ceil(a)', trunc = 'q_trunc(a)',
 	sign = 'a > 0.0f ? 1.0f : a < 0.0f ? -1.0f : a != a ? a : 0.0f',
 	hardswish = 'a * (a + 3.0f > 6.0f ? 6.0f : a + 3.0f > 0.0f ? a + 3.0f : a != a ? a : 0.0f) / 6.0f',
 }
@@ -109,7 +117,7 @@ local function formula(op, attrs)
 end
 
 -- Parts of this folder that a formula calls.
-local OWN = {sqrt = {'sqrt'}, rsqrt = {'sqrt'}, round = {'rint'}, floor = {'floor'}, ceil = {'ceil'}, trunc = {'ceil', 'floor'}}
+local OWN = {sqrt = {'sqrt'}, rsqrt = {'sqrt'}, round = {'rint'}, floor = {'floor'}, ceil = {'ceil'}, trunc = {'trunc'}}
 
 local unary = {ops = {}}
 for _, formulas in ipairs {FORMULAS, WITH_OPTIONS} do

@@ -54,3 +54,34 @@ local q = tensor{1, 2, 3}:quantize 'int8'
 print(q:add_(-1):dtype(), q:dequantize())  --> int8 float32(3) 0.0000 1.0157 2.0079
 print(tensor(3) + tensor(4))  --> 7
 print((tensor.zeros(0, 3) + 1):size())  --> 0 3
+
+-- fmod and div with round=, as torch 2 has them
+local sevens, threes = tensor{7, -7, 7, -7, 5.5, -5.5}, tensor{3, 3, -3, -3, 2, 2}
+for _, kind in ipairs {'float32', 'float64'} do
+	local a, b = sevens:to(kind), threes:to(kind)
+	assert(a:fmod(b):eq(tensor{1, -1, 1, -1, 1.5, -1.5}):all():item() and a:div(b, {round = 'trunc'}):eq(tensor{2, -2, -2, 2, 2, -2}):all():item())
+	assert(a:div(b, {round = 'floor'}):eq(tensor{2, -3, -3, 2, 2, -3}):all():item() and a:div(b, {round = 'floor'}):dtype() == kind)
+end
+for _, kind in ipairs {'int8', 'int32', 'int64'} do
+	local a, b = tensor({7, -7, 7, -7, 0, dtype = kind}), tensor({3, 3, -3, -3, 5, dtype = kind})
+	assert(a:fmod(b):eq(tensor{1, -1, 1, -1, 0}):all():item() and a:fmod(b):dtype() == kind)
+	assert(a:div(b, {round = 'trunc'}):eq(tensor{2, -2, -2, 2, 0}):all():item() and a:div(b, {round = 'trunc'}):dtype() == kind)
+	assert(a:div(b, {round = 'floor'}):eq(a // b):all():item() and a:div(b):dtype() == 'float32')
+	assert(a:t():div(2, {round = 'trunc'}):eq(tensor{3, -3, 3, -3, 0}):all():item())
+end
+print(tensor({math.mininteger, 9, dtype = 'int64'}):div(-1, {round = 'trunc'}), tensor({math.mininteger, 9, dtype = 'int64'}):fmod(-1))  --> int64(2) -9223372036854775808 -9 int64(2) 0 0
+print(tensor({1 << 60, dtype = 'int64'}):div(3, {round = 'trunc'}):item() == (1 << 60) // 3)  --> true
+print(tensor{1, -1, 0} / 0, tensor{1}:fmod(0), tensor{5}:fmod(math.huge), tensor{1, -1}:div(0, {round = 'trunc'}))  --> float32(3) inf -inf nan float32(1) nan float32(1) 5 float32(2) inf -inf
+print(pcall(function() return tensor({1, dtype = 'int8'}):div(0, {round = 'trunc'}) end))  --> false ...div: wanted a divisor other than 0 for integers, got 0
+print(pcall(function() return tensor({1, dtype = 'int8'}):fmod(0) end))  --> false ...fmod: wanted a divisor other than 0 for integers, got 0
+print(pcall(function() return tensor{1}:div(2, {round = 'up'}) end))  --> false ...div: round: wanted one of floor trunc, got 'up'
+print(tensor({7, -7, dtype = 'int32'}):div(2.0, {round = 'trunc'}))  --> float32(2) 3 -3
+print(pcall(function() return tensor({7, dtype = 'int8'}):div(300, {round = 'trunc'}) end))  --> false ...div: wanted a number that fits int8 (-128 to 127), got 300
+local halves = tensor{3, -3}
+print(halves:div_(2) == halves, halves)  --> true float32(2) 1.5000 -1.5000
+local seven = tensor({7, -7, dtype = 'int32'})
+print(seven:div_(2, {round = 'trunc'}), seven)  --> int32(2) 3 -3 int32(2) 3 -3
+local g = tensor{7, -7, grad = true}
+local sum = (g:div(2, {round = 'trunc'}) + g):sum()
+sum:backward()
+print(g:grad())  --> float32(2) 1 1

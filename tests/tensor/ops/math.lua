@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- labels: quick host
--- Exponentials, logarithms, roots, trigonometry. Expected values from double precision, written with 7 digits.
+-- Exponentials, logarithms, roots, trigonometry. Expected values from double precision, written with 7 digits; hyperbolic functions, atan2
+-- from torch 2 in float64.
 local elementwise = dofile 'tests/tools/elementwise.lua'
 
 local x = tensor{-20, -3, -1, -0.5, 0, 0.25, 1, 2.5, 10, dtype = 'float64'}
@@ -24,11 +25,32 @@ local of_y = {
 	rsqrt = {3.162278e+17, 316.2278, 3.162278, 1.414214, 1, 0.7071068, 0.3162278, 1e-15},
 	reciprocal = {1e+35, 100000, 10, 2, 1, 0.5, 0.1, 1e-30},
 }
+of_x.sinh = {-242582597.7, -10.01787493, -1.175201194, -0.5210953055, 0, 0.2526123168, 1.175201194, 6.050204481, 11013.23287}
+of_x.cosh = {242582597.7, 10.067662, 1.543080635, 1.127625965, 1, 1.0314131, 1.543080635, 6.13228948, 11013.23292}
+of_x.asinh = {-3.689503869, -1.818446459, -0.881373587, -0.4812118251, 0, 0.2474664615, 0.881373587, 1.647231146, 2.99822295}
 for op, want in pairs(of_x) do elementwise(op, x, want, {float32 = 1e-6, float64 = 6e-7}) end
 for op, want in pairs(of_y) do
 	elementwise(op, y, want, op == 'log1p' and {float32 = 1e-5, float64 = 1e-5} or {float32 = 1e-6, float64 = 6e-7})
 end
+elementwise('atanh', tensor{-0.9, -0.5, -1e-5, 0, 0.25, 0.9, dtype = 'float64'}, {-1.47221949, -0.5493061443, -1e-05, 0, 0.2554128119, 1.47221949},
+	{float32 = 1e-6, float64 = 1e-9})
+elementwise('acosh', tensor{1, 1.5, 2, 3, 10, 1e5, 1e30, dtype = 'float64'},
+	{0, 0.9624236501, 1.316957897, 1.762747174, 2.993222846, 12.20607265, 69.77069997}, {float32 = 1e-6, float64 = 1e-9})
 local inf, nan = math.huge, 0 / 0
+print(tensor{-inf, inf, nan}:sinh(), tensor{-inf, nan}:cosh(), tensor{-inf, inf, nan}:asinh())  --> float32(3) -inf inf nan float32(2) inf nan float32(3) -inf inf nan
+print(tensor{0.5, -5, inf, nan}:acosh(), tensor{-1, 1, 1.5, -inf, nan}:atanh())  --> float32(4) nan nan inf nan float32(5) -inf inf nan nan nan
+print(tensor{88.9, 89.5, 3e38}:cosh():isfinite(), tensor{3e38}:asinh(), tensor{3e38}:acosh())  --> bool(3) true false false float32(1) 89.2900 float32(1) 89.2900
+for _, dtype in ipairs {'float32', 'float64'} do
+	local angles = tensor({1, 1, -1, -1, 0, 0, -3, 2, dtype = dtype}):atan2(tensor({1, -1, -1, 1, 2, -2, 0, 0, dtype = dtype})):totable()
+	for i, v in ipairs {0.7853981633974483, 2.356194490192345, -2.356194490192345, -0.7853981633974483, 0, 3.141592653589793, -1.5707963267948966,
+		1.5707963267948966} do assert(math.abs(angles[i] - v) < 2e-7, i) end
+	for _, at in ipairs {{0.0, 0.0}, {-0.0, 0.0}, {0.0, -0.0}, {-0.0, -0.0}, {inf, inf}, {inf, -inf}, {-inf, inf}, {1, inf}, {-1, -inf}, {inf, 3}, {-0.0, -5}, {0.0, -5},
+		{nan, 1}, {1, nan}, {0.0, nan}, {3e38, 1e-38}} do -- C's own
+		local got, right = tensor({at[1], dtype = dtype}):atan2(tensor({at[2], dtype = dtype})):item(), math.atan(at[1], at[2])
+		assert(math.abs(got - right) < 3e-7 and 1 / got * right >= 0 or got == right and 1 / got == 1 / right or got ~= got and right ~= right, at[1] .. ' ' .. at[2])
+	end
+end
+print(tensor{{1}, {-1}}:atan2(tensor{1, -1})[2], tensor{1}:atan2(0), tensor({1, dtype = 'int32'}):atan2(1):dtype())  --> float32(2) -0.7854 -2.3562 float32(1) 1.5708 float32
 print(tensor{inf, -inf, nan, 89, -104, 88.7}:exp())  --> float32(6)
                                                           --> inf 0.0000e+00 nan inf 0.0000e+00 3.3260e+38
 print(tensor{0, -1, inf, nan}:log(), tensor{-1, -2}:log1p())  --> float32(4) -inf nan inf nan float32(2) -inf nan
@@ -50,7 +72,7 @@ print(tensor{-3, 0, inf, -0.5} ^ 2, tensor{1e-30, 1e30} ^ 2, tensor{3} ^ tensor{
 print(tensor{-2, -2, -2, -1, -1, -8} ^ tensor{3, -3, 2.5, 16777215, 1e10, 0})  --> float32(6) -8.0000 -0.1250 nan -1.0000 1.0000 1.0000
 
 -- Signs of zero, as PyTorch 2.15 has them: alone, in a vector, in every float dtype.
-for names, sign in pairs {['relu relu6 sin tan tanh expm1 log1p asin atan erf gelu silu hardswish leakyrelu sqrt round floor ceil trunc'] = -1,
+for names, sign in pairs {['sinh asinh atanh elu celu selu mish softsign hardtanh relu relu6 sin tan tanh expm1 log1p asin atan erf gelu silu hardswish leakyrelu sqrt round floor ceil trunc'] = -1,
 	['abs sign square neg'] = 1} do
 	for name in names:gmatch '%w+' do
 		for _, dtype in ipairs {'float32', 'float64', 'float16', 'bfloat16'} do

@@ -23,3 +23,10 @@ print(tensor({1, 5, dtype = 'int64'}):clamp(3, 1e30), tensor({1, 5, dtype = 'int
 print(tensor({-3, 0, 3, dtype = 'int32'}):clamp(-1.5, 2.5))  --> int32(3) -1 0 2
 print(pcall(function() return tensor({1, dtype = 'int8'}):clamp(200, 300) end))  --> false ...clamp: wanted bounds with an integer of int8 between them, got 200 and 300
 print(pcall(function() return tensor({1, dtype = 'int8'}):clamp(0.2, 0.8) end))  --> false ...clamp: wanted bounds with an integer of int8...
+
+local ends = tensor{1 / 0, -1 / 0, 0 / 0, 3e38}
+for _, dtype in ipairs {'float32', 'float64', 'float16'} do
+	assert(ends:to(dtype):isinf(1):totable()[1] and not ends:to(dtype):isinf(1):totable()[2] and not ends:to(dtype):isinf(-1):totable()[1])
+end
+print(ends:isinf(), ends:isinf(1), ends:isinf{sign = -1})  --> bool(4) true true false false bool(4) true false false false bool(4) false true false false
+print(tensor({1, 2, dtype = 'int8'}):isinf(1), pcall(function() return ends:isinf(2) end))  --> bool(2) false false false ...isinf: sign: wanted 1 or -1, got 2

@@ -30,13 +30,15 @@ local all, other = {}, {}
 for i, a in ipairs(specials) do all[i], other[i] = specials, {} for j = 1, #specials do other[i][j] = a end end
 all, other = tensor(all), tensor(other)
 local ends = {}
-for _, op in ipairs {'pow', 'mod', 'idiv', 'eq', 'lt', 'maximum', 'minimum'} do
+for _, op in ipairs {'pow', 'mod', 'fmod', 'atan2', 'idiv', 'eq', 'lt', 'maximum', 'minimum'} do
 	ends[op .. ' of special numbers'] = function(self, a) return a[op](a, self.b) end
 	ends[op .. ' of a special number'] = function(self, a) return self.b[op](self.b, a) end
 end
-for _, op in ipairs {'pow', 'mod', 'idiv'} do -- the sign of 0
+for _, op in ipairs {'pow', 'mod', 'fmod', 'atan2', 'idiv'} do -- the sign of 0
 	ends[op .. ': sign of 0'] = function(self, a) return a[op](a, self.b):reciprocal() end
 end
+for _, round in ipairs {'floor', 'trunc'} do ends['div of special numbers, ' .. round] = function(self, a) return a:div(self.b, {round=round}) end end
+for _, sign in ipairs {1, -1} do ends['isinf ' .. sign] = function(_, a) return a:isinf(sign) end end
 local parts = {b=other:view(1, 16, 16):select(2, 1)}
 for i = 1, 16, 5 do
 	local key = 'number' .. i
@@ -59,6 +61,7 @@ for _, op in ipairs {'add', 'sub', 'mul', 'shl', 'shr', 'band', 'bxor', 'maximum
 	end
 end
 for _, by in ipairs {-1, 1, 7, -7, math.mininteger} do
+	whole['fmod by ' .. by], whole['div by ' .. by] = function(_, a) return a:fmod(by) end, function(_, a) return a:div(by, {round='trunc'}) end
 	whole['mod by ' .. by], whole['idiv by ' .. by] = function(_, a) return a % by end, function(_, a) return a // by end
 end
 for _, by in ipairs {0, 1, 2, 63} do whole['pow by ' .. by] = function(_, a) return a:pow(by) end end

@@ -8,7 +8,7 @@ local x, list = tensor.randn(1000, 24) * 2, {}
 local INS = {{dtype='int8', scale=0.05, zero_point=-7}, {dtype='uint8', scale=0.04, zero_point=130}, {dtype='int8', scale=0.06}}
 local OUTS = {{dtype='uint8', scale=0.03, zero_point=100}, {dtype='int8', scale=1 / 128}, {dtype='int16', scale=1e-4}}
 for k, op in ipairs {'tanh', 'sigmoid', 'silu', 'softplus', 'relu', 'relu6', 'hardswish', 'gelu', 'leakyrelu', 'exp', 'exp2', 'expm1', 'log', 'log2', 'log10',
-	'log1p', 'sqrt', 'rsqrt', 'square', 'reciprocal', 'sin', 'cos', 'tan', 'asin', 'acos', 'atan', 'erf', 'abs', 'neg', 'round', 'floor', 'ceil',
+	'log1p', 'sqrt', 'rsqrt', 'square', 'reciprocal', 'sin', 'cos', 'tan', 'asin', 'acos', 'atan', 'sinh', 'cosh', 'asinh', 'acosh', 'atanh', 'erf', 'abs', 'neg', 'round', 'floor', 'ceil',
 	'trunc', 'sign', 'clamp', 'elu', 'selu', 'celu', 'mish', 'softsign', 'logsigmoid', 'hardsigmoid', 'hardtanh', 'shrink', 'threshold'} do
 	list[op] = function(_, a)
 		local q, out = a:quantize(INS[k % 3 + 1]), OUTS[k % 2 + 1]
@@ -21,6 +21,7 @@ list['16 bits'] = function(_, a) return a:quantize {dtype='int16', scale=3e-4}:s
 list['unsigned 16 bits'] = function(_, a) return a:quantize {dtype='uint16', scale=3e-4, zero_point=30000}:tanh {out=OUTS[2]} end
 for name, f in pairs {
 	['x * 0.3'] = function(q, o) return q:mul(0.3, o) end, ['x + 1'] = function(q, o) return q:add(1, o) end, ['x - 1'] = function(q, o) return q:sub(1, o) end,
+	['x / 3 to 0'] = function(q, o) o.round = 'trunc' return q:div(3, o) end, atan2 = function(q, o) return q:atan2(0.5, o) end,
 	['x / 3'] = function(q, o) return q:div(3, o) end, ['x ^ 2'] = function(q, o) return q:pow(2, o) end,
 	maximum = function(q, o) return q:maximum(0.2, o) end, prelu = function(q, o) return q:prelu(0.3, o) end, minimum = function(q, o) return q:minimum(0.2, o) end,
 } do

@@ -6,7 +6,7 @@ exported.skip()
 tensor.seed(22)
 local x, list = tensor.randn(12, 16), {}
 for _, op in ipairs {'abs', 'neg', 'square', 'reciprocal', 'exp', 'exp2', 'expm1', 'log', 'log2', 'log10', 'log1p', 'tanh', 'sigmoid', 'silu', 'softplus',
-	'relu', 'relu6', 'hardswish', 'gelu', 'leakyrelu', 'sqrt', 'rsqrt', 'sin', 'cos', 'tan', 'erf', 'round', 'floor', 'ceil', 'trunc', 'sign',
+	'relu', 'relu6', 'hardswish', 'gelu', 'leakyrelu', 'sqrt', 'rsqrt', 'sin', 'cos', 'tan', 'sinh', 'cosh', 'asinh', 'acosh', 'atanh', 'erf', 'round', 'floor', 'ceil', 'trunc', 'sign',
 	'elu', 'selu', 'celu', 'mish', 'softsign', 'logsigmoid', 'hardsigmoid', 'hardtanh', 'shrink', 'threshold'} do
 	list[op] = function(_, a) return a[op](a * 3) end
 end
@@ -31,7 +31,7 @@ for _, op in ipairs {'sin', 'cos', 'tan'} do
 		assert(y:isfinite():to 'int32':sum():item() == 7)
 	end)
 end
-for _, op in ipairs {'sqrt', 'rsqrt', 'round', 'floor', 'ceil', 'trunc', 'sign', 'elu', 'selu', 'celu', 'mish', 'softsign', 'logsigmoid', 'hardsigmoid', 'hardtanh', 'shrink', 'threshold'} do
+for _, op in ipairs {'sinh', 'cosh', 'asinh', 'acosh', 'atanh', 'sqrt', 'rsqrt', 'round', 'floor', 'ceil', 'trunc', 'sign', 'elu', 'selu', 'celu', 'mish', 'softsign', 'logsigmoid', 'hardsigmoid', 'hardtanh', 'shrink', 'threshold'} do
 	more[op .. ' of special numbers'] = function(_, a) return a[op](a) end
 	more[op .. ': sign of 0'] = function(_, a) return a[op](a):reciprocal() end
 end
