@@ -58,6 +58,26 @@ local function text_of(t)
 	return ('%d tensor%s, %d bytes\n'):format(#names, #names == 1 and '' or 's', bytes) .. table.concat(lines, '\n')
 end
 
+local function value_text(value)
+	if type(value) == 'table' then return ('%d texts'):format(#value) end
+	if type(value) ~= 'string' then return is_tensor(value) and describe(value) or tostring(value) end
+	return #value > 60 and ('%q…'):format(value:sub(1, 60)) or ('%q'):format(value)
+end
+
+local function metadata_text(t)
+	local lines = {}
+	for key, value in each(t) do lines[#lines + 1] = ('%s = %s'):format(key, value_text(value)) end
+	return table.concat(lines, '\n')
+end
+
+-- The keys of a file in its order.
+local function metadata(keys, values)
+	local t = {}
+	for i, key in ipairs(keys) do t[key] = values[i] end
+	return setmetatable(t, {__name = 'metadata', order = keys, __pairs = each, __tostring = metadata_text,
+		__len = function(self) return #names_of(self) end})
+end
+
 local function named(names, tensors)
 	local t = {}
 	for i, name in ipairs(names) do t[name] = tensors[i] end
@@ -68,7 +88,9 @@ end
 local load = doc {name = 'tensor.load', usage = "tensor.load 'w.safetensors'  tensor.load('w.npz', {device='cuda'})",
 	text = [[Loads a file: .npy, idx (MNIST, .gz too) and .png give a tensor; .npz and .safetensors give a table name -> tensor in
 which pairs follows the order of the file. help 'npy', 'safetensors' and so on describe what each format holds. A damaged file is
-an error of one line, whatever is in it.]],
+an error of one line, whatever is in it.
+
+.gguf and .safetensors also have metadata: a table of keys, the second result, which `tensor.save` takes as metadata=.]],
 	options = {{'device', 'text', 'where the tensors will be (default cpu, see --device)'}},
 	example = [[file = os.tmpname() .. '.npz'
 tensor.save(file, {a=tensor{1,2}, b=tensor{{3}}})
@@ -79,17 +101,18 @@ function tensor.load(file, options)
 	check_file('load', file)
 	options = base.options(load, options)
 	if file:find '%.csv$' then fail("load: %s: wanted a file of tensors, got a table of text; bench.load '…csv' gives a report, r:column(name) its numbers", file) end
-	local names, tensors, single = internal.load_file(file, options.device)
+	local names, tensors, single, keys, values = internal.load_file(file, options.device)
 	if not names then fail('%s', tensors) end
 	if single then return tensors[1] end
-	return named(names, tensors)
+	return named(names, tensors), metadata(keys, values)
 end
 
 local save = doc {name = 'tensor.save', usage = "tensor.save('w.safetensors', {w=x, b=y})",
-	text = [[Saves a tensor, or a table name -> tensor, as .npy (one tensor), .npz or .safetensors. The file is replaced as a whole or
-not at all. Quantized tensors keep their scales in .safetensors; the other formats take x:codes() or x:dequantize(). A tensor
-without a name is called arr_0 in .npz and tensor in .safetensors.]],
-	options = {{'compress', 'true or false', '.npz: deflate the data (default false)'}},
+	text = [[Saves a tensor, or a table name -> tensor, as .npy (one tensor), .npz, .safetensors or .gguf. The file is replaced as a
+whole or not at all. Quantized tensors keep their scales in .safetensors, and in .gguf if it has their format; other files take
+x:codes() or x:dequantize(). A tensor without a name is called arr_0 in .npz and tensor in .safetensors.]],
+	options = {{'compress', 'true or false', '.npz: deflate the data (default false)'},
+		{'metadata', 'list', '.gguf: a table of numbers, texts, lists of texts and tensors; .safetensors: of texts'}},
 	example = [[file = os.tmpname() .. '.safetensors'
 tensor.save(file, {w=tensor.ones(2, 3):quantize 'int8/1'})
 print(tensor.load(file).w:qparams().axis)  --> 1]]}
@@ -97,6 +120,29 @@ print(tensor.load(file).w:qparams().axis)  --> 1]]}
 local function check(name, value)
 	if type(name) ~= 'string' then fail('save: wanted names as keys, as in {w=x}, got %s', describe(name)) end
 	if not is_tensor(value) then fail('save: %.80s: wanted a tensor, got %s', name, describe(value)) end
+end
+
+-- The keys and values of metadata, in order.
+local function metadata_of(t)
+	if t == nil then return {}, {} end
+	local keys, values = names_of(t), {}
+	for i, key in ipairs(keys) do
+		local value = rawget(t, key)
+		if type(key) ~= 'string' or key == '' or key:find('\0', 1, true) then
+			fail('save: metadata: wanted texts as keys, got %s', describe(key))
+		end
+		local good = ({string = true, number = true, boolean = true})[type(value)] or is_tensor(value)
+		if type(value) == 'table' then
+			good = true
+			for _, item in ipairs(value) do good = good and type(item) == 'string' end
+			for k in next, value do good = good and math.type(k) == 'integer' and k >= 1 and k <= #value end
+		end
+		if not good then
+			fail('save: metadata: %.80s: wanted a number, a boolean, a text, a list of texts or a tensor, got %s', key, describe(value))
+		end
+		values[i] = value
+	end
+	return keys, values
 end
 
 function tensor.save(file, t, options)
@@ -112,7 +158,7 @@ function tensor.save(file, t, options)
 	elseif not is_tensor(t) then
 		fail('save: wanted a tensor or a table of named tensors, got %s', describe(t))
 	end
-	local done, message = internal.save_file(file, names, tensors, options.compress)
+	local done, message = internal.save_file(file, names, tensors, options.compress, metadata_of(options.metadata))
 	if not done then fail('%s', message) end
 end
 

@@ -169,6 +169,9 @@ struct ql_format_words {
 	enum ql_status (*complete)(struct ql_ctx *ctx, unsigned dtype, struct ql_qparams *q);
 	/* Checks dtypes, levels and values of scale and shift, whose shapes are right. */
 	enum ql_status (*check_scales)(struct ql_ctx *ctx, unsigned dtype, const struct ql_qparams *q);
+	/* Gives a tensor in the format `name`, one of quant/blocks: codes are not set, scales are 0. */
+	enum ql_status (*room)(
+		struct ql_ctx *ctx, const char *name, int rank, const int64_t *shape, struct ql_tensor **out);
 };
 
 /* The op without the tape and the ledger: infer -> choose -> allocate -> run, for operands in the host's memory or an op

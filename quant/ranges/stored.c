@@ -6,6 +6,7 @@
 
 #include "quant/blocks/block.h"
 #include "quant/user_format.h"
+#include "quant/ranges/quantize.h"
 #include "quant/ranges/scales.h"
 #include "tensor/grid.h"
 #include "tensor/op.h"
@@ -190,6 +191,23 @@ static enum ql_status missing(struct ql_ctx *ctx, const char *name)
 		n, name, n, name);
 }
 
+static enum ql_status room(struct ql_ctx *ctx, const char *name, int rank, const int64_t *shape, struct ql_tensor **out)
+{
+	struct ql_spec spec;
+	enum ql_status status = ql_spec_parse(ctx, name, &spec);
+
+	*out = NULL;
+	if (!status)
+		status = ql_tensor_new(ctx, spec.dtype, rank, shape, out);
+	if (!status)
+		status = ql_quantize_params(ctx, &spec, rank, shape, NULL, &(*out)->q);
+	if (status) {
+		ql_tensor_release(ctx, *out);
+		*out = NULL;
+	}
+	return status;
+}
+
 const struct ql_format_words ql_format_words = {
 	.by_name = ql_quant_format_by_name,
 	.missing = missing,
@@ -198,4 +216,5 @@ const struct ql_format_words ql_format_words = {
 	.scaling_name = scaling_name,
 	.complete = complete,
 	.check_scales = check_scales,
+	.room = room,
 };

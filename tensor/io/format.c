@@ -118,6 +118,9 @@ static enum ql_status check_save(
 	if (flags & ~f->flags)
 		return ql_fail(
 			ctx, QL_ERR_ARGUMENT, "compress: wanted a name that ends in .npz, got %s", f->extensions);
+	if (list->metadata.n && !f->metadata)
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"metadata: wanted a name that ends in .gguf or .safetensors, got %s", f->extensions);
 	if (f->single && (list->n != 1 || list->at[0].name[0]))
 		return ql_fail(ctx, QL_ERR_ARGUMENT,
 			"wanted one tensor without a name, got %lld named ones; use .npz or .safetensors",
@@ -125,12 +128,13 @@ static enum ql_status check_save(
 	return QL_OK;
 }
 
-/* The list with copies in the host's memory of tensors that are on a device. */
+/* The list with copies in the host's memory of tensors that are on a device; names and metadata are borrowed. */
 static enum ql_status host_list(struct ql_ctx *ctx, const struct ql_named_list *list, struct ql_named_list *host)
 {
 	enum ql_status status;
 
 	host->n = 0;
+	host->metadata = list->metadata;
 	host->at = ql_alloc_array(ctx, list->n, sizeof(*host->at));
 	if (!host->at)
 		return QL_ERR_MEMORY;

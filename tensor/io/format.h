@@ -22,6 +22,7 @@ struct ql_format {
 	struct ql_doc doc;
 	const char *extensions; /* space-separated ends of file names, lower case: ".npy" */
 	bool single;            /* the format has one unnamed tensor */
+	bool metadata;          /* save accepts metadata */
 	unsigned flags;         /* flags of ql_file_save that save accepts */
 	ql_load_fn *load;
 	ql_save_fn *save; /* NULL: read-only format */

@@ -42,6 +42,7 @@ void ql_named_clear(struct ql_ctx *ctx, struct ql_named_list *list)
 		ql_tensor_release(ctx, list->at[i].tensor);
 	}
 	ql_free(ctx, list->at);
+	ql_metadata_clear(ctx, &list->metadata);
 	*list = (struct ql_named_list){0};
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * An ordered list of named tensors: the contents of a file. A format for one tensor uses one entry with an empty
- * name.
+ * An ordered list of named tensors, and metadata: the contents of a file. A format for one tensor uses one entry with an
+ * empty name.
  */
 #ifndef QUOLL_TENSOR_IO_NAMED_H
 #define QUOLL_TENSOR_IO_NAMED_H
 
-#include "tensor/tensor.h"
+#include "tensor/io/metadata.h"
 
 struct ql_named_tensor {
 	char *name;
@@ -16,6 +16,7 @@ struct ql_named_tensor {
 struct ql_named_list {
 	int64_t n, room;
 	struct ql_named_tensor *at;
+	struct ql_metadata metadata;
 };
 
 /* Appends; copies the name and keeps the tensor. */

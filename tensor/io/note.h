@@ -53,5 +53,7 @@ enum ql_status ql_note_room(
  * are checked, because a file may be crafted. */
 enum ql_status ql_note_apply(
 	struct ql_ctx *ctx, const struct ql_note *note, struct ql_tensor *t, const struct ql_note_parts *parts);
+/* Fails if a code of the contiguous t, quantized with one range for all, is out of it. */
+enum ql_status ql_note_check_codes(struct ql_ctx *ctx, const struct ql_tensor *t);
 
 #endif

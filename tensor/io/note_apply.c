@@ -206,6 +206,11 @@ static enum ql_status attach(
 	return status || !parts->values ? status : ql_qparams_set_values(ctx, t->q, parts->values);
 }
 
+enum ql_status ql_note_check_codes(struct ql_ctx *ctx, const struct ql_tensor *t)
+{
+	return check_range(ctx, "codes", t->q->codes.lo, t->q->codes.hi, t);
+}
+
 /* Sets the codes, if they are ragged, and checks them: integer kernels and tables rely on codes being in range. */
 static enum ql_status finish(
 	struct ql_ctx *ctx, const struct ql_note *note, struct ql_tensor *t, const struct ql_note_parts *parts)

@@ -78,11 +78,31 @@ static enum ql_status plan_tensor(struct ql_ctx *ctx, struct plan *p, const char
 	return status;
 }
 
+static enum ql_status check_metadata(struct ql_ctx *ctx, const struct ql_metadata *m)
+{
+	size_t tail = strlen(QL_NOTE_TAIL);
+
+	for (int64_t i = 0; i < m->n; i++) {
+		const struct ql_metadata_value *v = &m->at[i];
+		size_t n = strlen(v->key);
+
+		if (v->list || v->numbers || !ql_utf8_valid(v->text, strlen(v->text)) || strlen(v->text) != v->end[0])
+			return ql_fail(ctx, QL_ERR_ARGUMENT,
+				"metadata: %.80s: wanted a text in UTF-8, got another value", v->key);
+		if (!ql_utf8_valid(v->key, n) || (n >= tail && !strcmp(v->key + n - tail, QL_NOTE_TAIL)))
+			return ql_fail(ctx, QL_ERR_ARGUMENT,
+				"metadata: wanted a key in UTF-8 that does not end in " QL_NOTE_TAIL ", got '%.80s'",
+				v->key);
+	}
+	return ql_metadata_check(ctx, m);
+}
+
 static enum ql_status make_plan(struct ql_ctx *ctx, struct plan *p, const struct ql_named_list *list)
 {
 	bool lone = list->n == 1 && !list->at[0].name[0];
-	enum ql_status status = QL_OK;
+	enum ql_status status = check_metadata(ctx, &list->metadata);
 
+	p->list.metadata = list->metadata;
 	for (int64_t i = 0; !status && i < list->n; i++)
 		if (!ql_safetensors_type(list->at[i].tensor->dtype))
 			status =
@@ -126,9 +146,19 @@ static enum ql_status put_data(struct ql_writer *w, const struct plan *p)
 	return status;
 }
 
+/* The caller's metadata, which must be texts, and the notes. */
 static void add_metadata(struct ql_ctx *ctx, const struct ql_named_list *list, struct ql_text *text)
 {
 	bool any = false;
+
+	for (int64_t i = 0; i < list->metadata.n; i++) {
+		ql_text_add(text, any ? ",\"" : "\"__metadata__\":{\"");
+		ql_text_add_escaped(text, list->metadata.at[i].key);
+		ql_text_add(text, "\":\"");
+		ql_text_add_escaped(text, list->metadata.at[i].text);
+		ql_text_add(text, "\"");
+		any = true;
+	}
 
 	for (int64_t i = 0; i < list->n; i++) {
 		if (!ql_note_needed(list->at[i].tensor))
@@ -205,6 +235,7 @@ static enum ql_status save(struct ql_writer *w, const struct ql_named_list *list
 		status = put_data(w, &p);
 	ql_free(w->ctx, text.at);
 	ql_free(w->ctx, p.begin);
+	p.list.metadata = (struct ql_metadata){0}; /* the caller's */
 	ql_named_clear(w->ctx, &p.list);
 	return status;
 }
@@ -220,6 +251,7 @@ const struct ql_format ql_format_safetensors = {
 			   "tensor.save(file, {w=tensor.ones(2, 3):quantize 'int4:2'})\n"
 			   "print(tensor.load(file).w:dtype())  --> int4"},
 	.extensions = ".safetensors",
+	.metadata = true,
 	.load = ql_safetensors_load,
 	.save = save,
 };

@@ -10,6 +10,7 @@
 #include "tensor/io/named.h"
 
 #define QL_SAFETENSORS_HEADER_MAX 100000000u /* bytes: the format's own cap */
+#define QL_SAFETENSORS_KEYS_MAX 65536        /* of metadata that are no notes */
 
 /* Suffixes of a tensor's name for the parts that the format has no field for. */
 #define QL_SCALE_TAIL "::scale"
@@ -38,6 +39,7 @@ struct ql_safetensors {
 	uint32_t n;
 	uint32_t *by_name, *by_offset; /* indices of entries, sorted */
 	struct ql_json_value metadata;
+	struct ql_metadata *other; /* receives the metadata that are no notes */
 };
 
 /* An entry's JSON object. */

@@ -318,6 +318,18 @@ struct ql_safetensor *ql_safetensors_find(struct ql_safetensors *f, const char *
 	return NULL;
 }
 
+static enum ql_status keep_text(struct ql_safetensors *f, const char *key, const char *text)
+{
+	struct ql_metadata_value *v;
+	enum ql_status status;
+
+	if (f->other->n == QL_SAFETENSORS_KEYS_MAX)
+		return ql_fail(f->ctx, QL_ERR_FORMAT, "__metadata__: wanted at most %d keys, got more",
+			QL_SAFETENSORS_KEYS_MAX);
+	status = ql_metadata_add(f->ctx, f->other, key, &v);
+	return status ? status : ql_metadata_set_text(f->ctx, v, text, strlen(text));
+}
+
 static enum ql_status read_note(
 	struct ql_safetensors *f, struct ql_json *j, const char *key, struct ql_json_value value)
 {
@@ -326,8 +338,10 @@ static enum ql_status read_note(
 	char *text;
 	enum ql_status status = ql_json_string(j, value, &text);
 
-	if (status || n < tail || strcmp(key + n - tail, QL_NOTE_TAIL))
+	if (status)
 		return status;
+	if (n < tail || strcmp(key + n - tail, QL_NOTE_TAIL))
+		return keep_text(f, key, text);
 	e = ql_safetensors_find(f, key, n - tail, "");
 	if (!e)
 		return ql_fail(f->ctx, QL_ERR_FORMAT,
@@ -351,7 +365,7 @@ static enum ql_status read_metadata(struct ql_safetensors *f)
 	status = ql_json_open(f->ctx, "__metadata__", f->metadata.at, f->metadata.n, &j);
 	while (!status && !(status = ql_json_next(&j, &key, &value)) && !j.done)
 		status = read_note(f, &j, key, value);
-	return status;
+	return status ? status : ql_metadata_check(f->ctx, f->other);
 }
 
 /* Marks the parts of every quantized tensor, themselves quantized or not, which are not loaded as tensors of their own. */

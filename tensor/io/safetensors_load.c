@@ -176,7 +176,7 @@ static enum ql_status load_entry(struct ql_safetensors *f, const struct ql_safet
 
 enum ql_status ql_safetensors_load(const struct ql_reader *r, struct ql_named_list *out)
 {
-	struct ql_safetensors f = {.r = r, .ctx = r->ctx};
+	struct ql_safetensors f = {.r = r, .ctx = r->ctx, .other = &out->metadata};
 	enum ql_status status = ql_safetensors_open(&f);
 
 	for (uint32_t i = 0; !status && i < f.n; i++)

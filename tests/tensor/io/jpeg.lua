@@ -134,5 +134,5 @@ it('scans that take minutes', function()
 	print(refused())  --> jpeg: wanted at most 1073741824 pixels in all scans together, got 900 scans of 4096 x 4096 pixels
 end)
 
-print(pcall(tensor.save, file, tensor{1, dtype = 'uint8'}:view(1, 1)))  --> false ...wanted a file name that ends in one of .npy .npz .safetensors .png
+print(pcall(tensor.save, file, tensor{1, dtype = 'uint8'}:view(1, 1)))  --> false ...wanted a file name that ends in one of .npy .npz .safetensors .png .gguf
 os.remove(file)

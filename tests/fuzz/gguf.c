@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: MIT
+ * Fuzzes the reader of .gguf.
+ */
+#include "tests/fuzz/fuzz.h"
+
+FUZZ(gguf)
