@@ -38,6 +38,9 @@
 #define X(name) EMBED("nn/data/" #name, ENTRY, "")
 #include "nn/data.def"
 #undef X
+#define X(name) EMBED("nn/checkpoints/" #name, ENTRY, "")
+#include "nn/checkpoints.def"
+#undef X
 #define X(name) EMBED("nn/export/ops/" #name, ENTRY, "")
 #include "nn/export/ops.def"
 #undef X

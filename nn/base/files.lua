@@ -12,14 +12,23 @@ local files = {}
 -- Tensors of a checkpoint that belong to the training, not to the model.
 files.PREFIX = 'fit/'
 
-method('save', "m:save 'm.safetensors'", [[Saves all parameters and buffers by name (.safetensors; .npz for a model that is not
-quantized). The file is replaced as a whole or not at all. Returns m.]],
+-- save_folder(m, folder) writes the files of another program (nn/checkpoints/load.lua)
+
+method('save', "m:save 'm.safetensors'  m:save 'folder/'", [[Saves all parameters and buffers by name (.safetensors; .npz for a model that
+is not quantized; .gguf). The file is replaced as a whole or not at all. Returns m.
+
+A name that ends in / is a folder of Hugging Face, which is made where it is missing: a model that `nn.load` has read from such a folder gets its
+config.json and the names of the file.]],
 	[[file = os.tmpname() .. '.safetensors'
 m = nn.Linear(3, 2)
 m:save(file)
 print(tensor.load(file).weight:size())  --> 2 3]])
 function methods.save(m, file)
 	module.parts_of(m, 'save')
+	if type(file) == 'string' and file:find '/$' then
+		files.save_folder(m, base.path(file))
+		return m
+	end
 	local all = {}
 	for name, value in pairs(m:state()) do all[name] = value end
 	tensor.save(file, all)
@@ -155,6 +164,8 @@ local function match(m, given, rename)
 	table.sort(extra)
 	return {found = found, missing = missing, extra = extra, ignored = ignored, wrong = wrong}
 end
+
+files.match, files.list = match, list
 
 -- A plain tensor is written into the one that is there, which optimizers hold; a quantized one takes its place.
 local function put(m, found, copy)

@@ -267,8 +267,7 @@ function module.takes_more(m)
 	return class.takes == 2
 end
 
--- Calls each(name, module) for the module itself (name '') and all inside, parents first, in order; for one that
--- occurs in several places
+-- Calls each(name, module) for the module itself (name '') and all inside, parents first, in order; for one that occurs in several places
 -- at the first only.
 function module.walk(m, each, prefix, seen)
 	prefix, seen = prefix or '', seen or {}

@@ -24,34 +24,38 @@ end
 
 local function rotated(self, key, given, start)
 	local out, x = module.site(self, key, given)
-	return nn.rope(x, {start = start, out = out})
+	return nn.rope(x, {start = start, out = out, base = self.base or nil})
 end
 
 return module.define(nn, {
 	name = 'Attention',
-	usage = 'nn.Attention(size, heads, {causal=false, kvheads=, bias=true, rope=false})',
+	usage = 'nn.Attention(size, heads, {causal=false, kvheads=, headsize=, bias=true, rope=false})',
 	text = [[Self-attention of x (B, T, size): nn.Linear layers query, key, value and out, with nn.attention for each head between them.
 causal: no position attends to later ones. kvheads: fewer heads of keys and values, each shared by several of the query
-(grouped-query attention). rope: rotary positions (nn.rope) of queries and keys. m(x, cache) with a cache of m:cache(B, n)
-continues after what earlier calls have seen.]],
+(grouped-query attention). headsize: the width of a head, where it is not size / heads. rope: rotary positions (nn.rope) of queries
+and keys. m(x, cache) with a cache of m:cache(B, n) continues after what earlier calls have seen.]],
 	options = {{'causal', 'true or false', 'default false'}, {'kvheads', 'integer', 'heads of keys and values (default: heads)'},
-		{'bias', 'true or false', 'in the layers (default true)'}, {'rope', 'true or false', 'default false'}},
+		{'headsize', 'integer', 'of one head (default size / heads)'}, {'bias', 'true or false', 'in the layers (default true)'},
+		{'outbias', 'true or false', 'in the last layer (default: bias)'}, {'rope', 'true or false', 'default false'},
+		{'base', 'number', 'of the rotary positions (default 10000)'}},
 	example = [[m = nn.Attention(8, 2, {causal=true})
 print(m(tensor.randn(1, 5, 8)):size())  --> 1 5 8]],
 	init = function(self, options, size, heads)
 		size, heads = module.size('Attention', 'size', size), module.size('Attention', 'heads', heads)
 		local kvheads = module.size('Attention', 'kvheads', options.kvheads or heads)
-		if size % heads ~= 0 or heads % kvheads ~= 0 then
+		if not options.headsize and size % heads ~= 0 or heads % kvheads ~= 0 then
 			base.fail('Attention: heads: wanted a divisor of %d and a multiple of %d, got %d', size, kvheads, heads)
 		end
+		local width = options.headsize and module.size('Attention', 'headsize', options.headsize) or size // heads
 		self.heads, self.kvheads, self.causal, self.rope = heads, kvheads, options.causal or false, options.rope or false
-		local inner = {bias = options.bias}
-		local width = size // heads * kvheads
-		self.query = module.child(self, nn.Linear(size, size, inner), 'query')
-		self.key = module.child(self, nn.Linear(size, width, inner), 'key')
-		self.value = module.child(self, nn.Linear(size, width, inner), 'value')
-		self.out = module.child(self, nn.Linear(size, size, inner), 'out')
-		self.size = size
+		self.base = options.base and module.number('Attention', 'base', options.base, 0, math.huge, true) or false
+		self.size, self.headsize = size, width
+		local inner, outer = {bias = options.bias}, {bias = options.outbias}
+		if outer.bias == nil then outer.bias = options.bias end
+		self.query = module.child(self, nn.Linear(size, width * heads, inner), 'query')
+		self.key = module.child(self, nn.Linear(size, width * kvheads, inner), 'key')
+		self.value = module.child(self, nn.Linear(size, width * kvheads, inner), 'value')
+		self.out = module.child(self, nn.Linear(width * heads, size, outer), 'out')
 	end,
 	forward = function(self, x, cache)
 		local b, t = x:size()
@@ -66,18 +70,21 @@ print(m(tensor.randn(1, 5, 8)):size())  --> 1 5 8]],
 		local out
 		out, q, k, v = module.site(self, 'attention1', q, k, v)
 		local y = nn.attention(q, k, v, {causal = self.causal, out = out})
-		return self.out(y:transpose(2, 3):reshape(b, t, self.size))
+		return self.out(y:transpose(2, 3):reshape(b, t, self.heads * self.headsize))
 	end,
 	sites = {rope1 = {'rotated_query'}, rope2 = {'rotated_key'}, attention1 = {'queries', 'keys', 'values'}},
 	-- Room for n positions of a batch of b.
 	cache = function(self, b, n)
-		local d = self.size // self.heads
-		local function room() return tensor.zeros {b, self.kvheads, n, d, device = module.device(self)} end
+		local function room() return tensor.zeros {b, self.kvheads, n, self.headsize, device = module.device(self)} end
 		return {n = 0, k = room(), v = room()}
 	end,
 	describe = function(self)
 		local shown = {kvheads = self.kvheads ~= self.heads and self.kvheads or nil, rope = self.rope or nil}
+		if self.base and self.base ~= 10000 then shown.base = self.base end
+		if self.headsize * self.heads ~= self.size then shown.headsize = self.headsize end
 		if not self.query.bias then shown.bias = false end
-		return ('%d, %d%s'):format(self.size, self.heads, self.causal and ', causal' or '') .. module.fields_text(shown, {'kvheads', 'rope', 'bias'})
+		if self.query.bias and not self.out.bias then shown.outbias = false end
+		return ('%d, %d%s'):format(self.size, self.heads, self.causal and ', causal' or '') ..
+			module.fields_text(shown, {'kvheads', 'headsize', 'rope', 'base', 'bias', 'outbias'})
 	end,
 })

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- nn.Embedding: a row of the weight for each number.
 local _, internal = ...
+local initial = internal.import 'nn/base/initial'
 local module = internal.import 'nn/base/module'
 
 return module.define(nn, {
@@ -12,7 +13,7 @@ random numbers.]],
 print(m(tensor{{1, 2, 10}, dtype='int32'}):size())  --> 1 3 4]],
 	init = function(self, _, count, size)
 		count = module.size('Embedding', 'count', count)
-		module.parameter(self, 'weight', tensor.randn(count, module.size('Embedding', 'size', size)))
+		module.parameter(self, 'weight', initial.of(tensor.randn, count, module.size('Embedding', 'size', size)))
 	end,
 	weights = {'weight'},
 	no_input = true, -- numbers are not quantized

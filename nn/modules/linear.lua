@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- nn.Linear: x times the transpose of the weight (out, in), plus bias.
 local _, internal = ...
+local initial = internal.import 'nn/base/initial'
 local module = internal.import 'nn/base/module'
 
 return module.define(nn, {
@@ -15,9 +16,10 @@ print(m(tensor.ones(4, 3)):size())  --> 4 2]],
 		inputs = module.size('Linear', 'inputs', inputs)
 		outputs = module.size('Linear', 'outputs', outputs)
 		local bound = 1 / math.sqrt(inputs)
-		module.parameter(self, 'weight', tensor.rand(outputs, inputs):mul_(2 * bound):sub_(bound))
+		local function uniform(...) return tensor.rand(...):mul_(2 * bound):sub_(bound) end
+		module.parameter(self, 'weight', initial.of(uniform, outputs, inputs))
 		self.act, self.bias = false, false
-		if options.bias ~= false then module.parameter(self, 'bias', tensor.rand(outputs):mul_(2 * bound):sub_(bound)) end
+		if options.bias ~= false then module.parameter(self, 'bias', initial.of(uniform, outputs)) end
 	end,
 	weights = {'weight'}, in_parts = true, reads_codes = true,
 	compute = function(self, x, weight, out)

@@ -3,17 +3,21 @@
 -- (pre-norm, as in GPT-2 and Llama).
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
+local initial = internal.import 'nn/base/initial'
 local module = internal.import 'nn/base/module'
 
-local function norm(kind, d)
-	return kind == 'rmsnorm' and nn.RMSNorm(d) or nn.LayerNorm(d)
+local function norm(o)
+	return (o.norm == 'rmsnorm' and nn.RMSNorm or nn.LayerNorm)(o.d, {eps = o.eps})
 end
+
+local ACTIVATIONS = {gelu = function() return nn.GELU() end, gelutanh = function() return nn.GELU {approximate = 'tanh'} end,
+	relu = function() return nn.ReLU() end, silu = function() return nn.SiLU() end}
 
 -- Two layers with an activation between, or Llama's gated form w2(silu(w1 x) * w3 x).
 local function feed_forward(o)
 	local inner = {bias = o.bias}
 	if o.act ~= 'swiglu' then
-		return nn.Sequential {nn.Linear(o.d, o.ff, inner), o.act == 'relu' and nn.ReLU() or nn.GELU(), nn.Linear(o.ff, o.d, inner)}
+		return nn.Sequential {nn.Linear(o.d, o.ff, inner), ACTIVATIONS[o.act or 'gelu'](), nn.Linear(o.ff, o.d, inner)}
 	end
 	return nn.module(function(self, x) return self.down(self.gate(x):silu() * self.up(x)) end,
 		{gate = nn.Linear(o.d, o.ff, inner), up = nn.Linear(o.d, o.ff, inner), down = nn.Linear(o.ff, o.d, inner)})
@@ -22,10 +26,12 @@ end
 local block = {
 	name = 'Block', loose = true, usage = '',
 	init = function(self, _, o)
-		self.norm1 = module.child(self, norm(o.norm, o.d), 'norm1')
-		self.attention = module.child(self, nn.Attention(o.d, o.heads,
-			{causal = o.causal ~= false, kvheads = o.kvheads, bias = o.bias, rope = o.position == 'rope'}), 'attention')
-		self.norm2 = module.child(self, norm(o.norm, o.d), 'norm2')
+		self.norm1 = module.child(self, norm(o), 'norm1')
+		local bias = o.attentionbias
+		if bias == nil then bias = o.bias end
+		self.attention = module.child(self, nn.Attention(o.d, o.heads, {causal = o.causal ~= false, kvheads = o.kvheads, headsize = o.headsize,
+			bias = bias, outbias = o.outbias, rope = o.position == 'rope', base = o.ropebase}), 'attention')
+		self.norm2 = module.child(self, norm(o), 'norm2')
 		self.ff = module.child(self, feed_forward(o), 'ff')
 		self.dropout = module.child(self, nn.Dropout(o.dropout or 0), 'dropout')
 	end,
@@ -38,7 +44,7 @@ local block = {
 local kinds = {}
 module.define(kinds, block)
 
-local KINDS = {norm = {'layernorm', 'rmsnorm'}, act = {'gelu', 'relu', 'swiglu'}, position = {'learned', 'rope'}}
+local KINDS = {norm = {'layernorm', 'rmsnorm'}, act = {'gelu', 'gelutanh', 'relu', 'silu', 'swiglu'}, position = {'learned', 'rope'}}
 
 local function check(o)
 	for _, name in ipairs {'vocab', 'd', 'heads', 'layers'} do module.size('Transformer', name, o[name]) end
@@ -72,8 +78,11 @@ m:generate generates text with a cache of keys and values.]],
 		{'kvheads', 'integer', 'of keys and values (default: heads)'}, {'layers', 'integer', 'blocks'},
 		{'ff', 'integer', 'units of the feed-forward part (default 4 d)'}, {'context', 'integer', 'maximum number of positions (default 256)'},
 		{'causal', 'true or false', 'no position attends to later ones (default true)'}, {'dropout', 'number', 'default 0'},
-		{'norm', 'text', 'layernorm (default) or rmsnorm'}, {'act', 'text', 'gelu (default), relu or swiglu'},
-		{'position', 'text', 'learned (default) or rope'}, {'bias', 'true or false', 'in the layers (default true)'},
+		{'norm', 'text', 'layernorm (default) or rmsnorm'}, {'eps', 'number', 'of the norms (default 1e-5)'},
+		{'act', 'text', 'gelu (default), gelutanh, relu, silu or swiglu'}, {'headsize', 'integer', 'of a head of attention (default d / heads)'},
+		{'position', 'text', 'learned (default) or rope'}, {'ropebase', 'number', 'of rope (default 10000)'},
+		{'bias', 'true or false', 'in the layers (default true)'}, {'attentionbias', 'true or false', 'in those of attention (default: bias)'},
+		{'outbias', 'true or false', 'in the last of these (default: attentionbias)'},
 		{'tie', 'true or false', 'the head shares the weight of the embedding (default true)'}},
 	example = [[m = nn.Transformer{vocab=10, d=8, heads=2, layers=1, ff=16}
 print(m(tensor{{1, 5, 3}, dtype='int32'}):size())  --> 1 3 10]],
@@ -81,13 +90,14 @@ print(m(tensor{{1, 5, 3}, dtype='int32'}):size())  --> 1 3 10]],
 		check(o)
 		o.ff = o.ff or 4 * o.d
 		self.vocab, self.d, self.context, self.layers = o.vocab, o.d, o.context or 256, o.layers
-		self.embedding = module.child(self, nn.Embedding(o.vocab, o.d), 'embedding')
-		tensor.nograd(function() self.embedding.weight:mul_(0.02) end)
-		self.positions = false
-		if o.position ~= 'rope' then module.parameter(self, 'positions', tensor.randn(self.context, o.d):mul_(0.02)) end
+		local function small(...) return tensor.randn(...):mul_(0.02) end
+		self.embedding = module.child(self, initial.unset(nn.Embedding, o.vocab, o.d), 'embedding')
+		module.set_tensor(self.embedding, 'weight', initial.of(small, o.vocab, o.d))
+		self.positions, self.wide = false, false
+		if o.position ~= 'rope' then module.parameter(self, 'positions', initial.of(small, self.context, o.d)) end
 		self.dropout = module.child(self, nn.Dropout(o.dropout or 0), 'dropout')
 		for i = 1, o.layers do self[i] = module.child(self, kinds.Block(o, {}), 'block' .. i) end
-		self.norm = module.child(self, norm(o.norm, o.d), 'norm')
+		self.norm = module.child(self, norm(o), 'norm')
 		self.head = module.child(self, nn.Linear(o.d, o.vocab, {bias = false}), 'head')
 		if o.tie ~= false then self.head.weight = self.embedding.weight end
 	end,
@@ -95,6 +105,7 @@ print(m(tensor{{1, 5, 3}, dtype='int32'}):size())  --> 1 3 10]],
 		local start = caches and caches[1].n + 1 or 1
 		check_ids(self, ids, start)
 		local x = self.embedding(ids)
+		if self.wide then x = x:to 'float32' end -- of weights in 16 bits (nn.load)
 		if self.positions then x = module.add(self, 'add1', x, self.positions:narrow(1, start, ids:size(2))) end
 		x = self.dropout(x)
 		for i = 1, self.layers do x = self[i](x, caches and caches[i]) end

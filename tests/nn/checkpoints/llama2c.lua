@@ -30,4 +30,4 @@ it('int8 weights change the perplexity by less than half a percent on a text of 
 end)
 
 local ok, message = pcall(nn.llama, data.find 'images/camera.png')
-assert(not ok and message:find('llama:', 1, true), message)
+assert(not ok and message:find('load:', 1, true), message)

@@ -1,0 +1,124 @@
+-- SPDX-License-Identifier: MIT
+-- nn.load: models from other programs. Files of nn/checkpoints.def are the architectures.
+local nn, internal = _G.nn, select(2, ...)
+local base = internal.import 'interp/prelude/base'
+local files = internal.import 'nn/base/files'
+local fields = internal.import 'nn/checkpoints/fields'
+local initial = internal.import 'nn/base/initial'
+local module = internal.import 'nn/base/module'
+local place = internal.import 'nn/checkpoints/place'
+local sources = internal.import 'nn/checkpoints/sources'
+local doc, fail, describe = base.doc, base.fail, base.describe
+
+local known, by_title = {gguf = {}, huggingface = {}}, {}
+for _, file in ipairs(internal.registry 'nn/checkpoints') do
+	local architecture = internal.import(file)
+	by_title[architecture.title] = architecture
+	for kind, names in pairs(known) do
+		for _, name in ipairs(architecture[kind] or {}) do names[name] = architecture end
+	end
+end
+
+local OWN = {halves = true, columns = true} -- options of architectures, not of nn.Transformer
+
+-- A Transformer whose parameters the caller sets.
+local function transformer(o)
+	local options = {}
+	for name, value in pairs(o) do options[name] = not OWN[name] and value or nil end
+	options.tie, options.bias, options.attentionbias, options.outbias = o.tie, o.bias, o.attentionbias, o.outbias
+	return initial.unset(nn.Transformer, options)
+end
+
+-- Floats of 16 bits are multiplied as they are; what is between the products is float32.
+local function widen(m)
+	module.each_tensor(m, function(_, value)
+		m.wide = m.wide or not value:quantized() and value:dtype():find '16$' ~= nil
+	end)
+	return m:eval()
+end
+
+local function finish(architecture, o, t, from, kind)
+	local prefix
+	if architecture.prepare then t, prefix = architecture.prepare(t, o, kind) end
+	local m = place.load(transformer(o), architecture, o, t, from, kind)
+	m.origin = {title = architecture.title, options = o, prefix = prefix}
+	return widen(m)
+end
+
+local function load_folder(folder)
+	local c, tensors = sources.folder(folder)
+	local architecture = c:choice('model_type', known.huggingface)
+	local o = architecture.of_huggingface(c)
+	local m = finish(architecture, o, tensors(), folder, 'huggingface')
+	m.origin.config = c.text
+	return m
+end
+
+local function load_gguf(file)
+	local t, metadata = tensor.load(file)
+	local name = fields.new(file, metadata)
+	local architecture = name:choice('general.architecture', known.gguf)
+	local c = fields.new(file, metadata, metadata['general.architecture'] .. '.')
+	return finish(architecture, architecture.of_gguf(c, t), t, file, 'gguf')
+end
+
+local function load_llama2c(file)
+	local o, t = internal.import 'nn/checkpoints/llama2c'.read(tensor.load(file))
+	if not o then fail('load: %s: wanted a checkpoint of llama2.c, got another file', file) end
+	return finish(known.gguf.llama, o, t, file, 'gguf')
+end
+
+-- Files of Hugging Face: config.json as it was, and all tensors in model.safetensors.
+function files.save_folder(m, folder)
+	local origin = rawget(m, 'origin')
+	if not origin or not origin.config then
+		fail('save: %s: wanted a model that nn.load has read from a folder of Hugging Face, got another', folder)
+	end
+	for name, value in pairs(m:state()) do
+		if value:quantized() then fail('save: %s: wanted floats, as in m:dequantize(), got %s', name, describe(value)) end
+	end
+	local architecture = by_title[origin.title]
+	local all, order = place.state(m, architecture, origin.options, 'huggingface')
+	if architecture.finish then all, order = architecture.finish(all, order, origin.options, 'huggingface') end
+	for i, name in ipairs(order) do
+		local theirs = name:find '^lm_head%.' and name or (origin.prefix or '') .. name
+		if theirs ~= name then all[theirs], all[name], order[i] = all[name], nil, theirs end
+	end
+	internal.make_folder(folder)
+	tensor.save(folder .. 'model.safetensors', all, {metadata = {format = 'pt'}})
+	internal.write_file(folder .. 'config.json', origin.config)
+end
+
+doc {name = 'nn.load', usage = "nn.load 'folder/'  nn.load 'm.gguf'  nn.load 'stories260K.bin'",
+	text = [[A model from another program, in eval mode: an nn.Transformer, which evaluates, generates, quantizes, trains and is exported as any
+other.
+
+A folder of Hugging Face has config.json and model.safetensors, or model.safetensors.index.json and its shards; a .gguf file has all in
+one; a .bin file is a checkpoint of llama2.c (version 0). Architectures: llama (also mistral), qwen2, gpt2. Parameters keep their dtypes;
+with weights of 16 bits activations are float32. Quantized tensors stay as they are in the file. What the model cannot compute (other
+architectures, scaled rotary positions, experts) is an error, as is every tensor that is missing or left over. A sliding window
+limits the context of the model, within which it has no effect.
+
+Token numbers count from 1: they are those of other programs plus one, as `data.tokenizer` gives them.]],
+	example = [[folder = data.find 'models/stories260K/hf/config.json'
+if folder then print(nn.load(folder:match '^(.*)/'))
+else print(pcall(nn.load, 'no/such/file.gguf')) end]]}
+
+function nn.load(file)
+	if type(file) ~= 'string' or file == '' then fail('load: wanted the name of a folder or file, got %s', describe(file)) end
+	file = base.path(file)
+	if internal.list_folder(file) then return load_folder(file) end
+	if file:find '%.[gG][gG][uU][fF]$' then return load_gguf(file) end
+	if file:find '%.bin$' then return load_llama2c(file) end
+	if not internal.exists(file) then fail('load: %s: there is no such file or folder', file) end
+	fail('load: %s: wanted a folder with config.json, a .gguf file or a checkpoint of llama2.c (.bin); tensor.load gives the tensors of others', file)
+end
+
+doc {name = 'nn.llama', usage = "nn.llama 'stories260K.bin'",
+	text = [[The model in a checkpoint of llama2.c: nn.load for such files.]],
+	example = "print(pcall(nn.llama, 'no/such/file.bin'))  --> false	..."}
+
+function nn.llama(file)
+	if type(file) ~= 'string' then fail('llama: wanted a file name, got %s', describe(file)) end
+	return load_llama2c(file)
+end

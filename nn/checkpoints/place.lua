@@ -1,0 +1,76 @@
+-- SPDX-License-Identifier: MIT
+-- Puts the tensors of a file into a model, under the names of an architecture. A row of its list `names` has the model's name and
+-- the other programs' names, in which %d is the number of a block (from 1 here, from 0 there), and `turn`, what is done to the tensor:
+--   {'block%d.attention.query.weight', huggingface = 'model.layers.%d.self_attn.q_proj.weight', gguf = 'blk.%d.attn_q.weight', turn = pairs}
+-- turn(tensor, options, back) gives the tensor in the form of the model, or, with back, in that of the file.
+local _, internal = ...
+local base = internal.import 'interp/prelude/base'
+local files = internal.import 'nn/base/files'
+local module = internal.import 'nn/base/module'
+local place = {}
+
+-- The row and the number of a block for a name of the model.
+local function row_of(rows, name)
+	local number = name:match '^block(%d+)%.'
+	local row = rows[number and name:gsub('^block%d+', 'block%%d') or name]
+	return row, number and tonumber(number) - 1
+end
+
+local function indexed(names)
+	local rows = {}
+	for _, row in ipairs(names) do rows[row[1]] = row end
+	return rows
+end
+
+-- Rows of a row with heads * size rows, whose pairs are the halves of a head (Hugging Face), to neighbouring pairs (nn.rope); or back.
+function place.pairs(x, heads, back)
+	local rows, sizes = x:size(1), {x:size()}
+	local width = rows // heads
+	local split = back and {heads, width // 2, 2} or {heads, 2, width // 2}
+	local last = table.move(sizes, 2, #sizes, 4, split)
+	return x:view(table.unpack(last)):transpose(2, 3):clone():view(table.unpack(sizes))
+end
+
+-- given: name -> tensor; from: what messages call it; kind: 'huggingface' or 'gguf'.
+function place.load(m, architecture, o, given, from, kind)
+	local rows = indexed(architecture.names)
+	local result = files.match(m, given, function(name, file)
+		local row, number = row_of(rows, name)
+		local theirs = row and row[kind]
+		if not theirs then return nil end
+		if number then theirs = theirs:format(number) end
+		local value = file[theirs] -- marks it as used
+		if value and row.turn then value = row.turn(value, o) end
+		return value or theirs
+	end)
+	local extra, trouble = {}, {}
+	for _, name in ipairs(result.extra) do
+		local ignored = o.tie ~= false and name == architecture.head[kind]
+		for _, pattern in ipairs(architecture.ignored or {}) do ignored = ignored or name:find(pattern) ~= nil end
+		if not ignored then extra[#extra + 1] = name end
+	end
+	result.extra = extra
+	for _, state in ipairs {'missing', 'extra'} do
+		if #result[state] > 0 then trouble[#trouble + 1] = ('%d %s: %s'):format(#result[state], state, files.list(result[state])) end
+	end
+	if #result.wrong > 0 then trouble[#trouble + 1] = files.list(result.wrong) end
+	if #trouble > 0 then base.fail('load: %s: wanted the tensors of a %s, got %s', from, architecture.title, table.concat(trouble, '; ')) end
+	module.change_tensors(m, function(_, name) return result.found[name] end)
+	return m
+end
+
+-- The tensors of the model under the names of `kind`, in order.
+function place.state(m, architecture, o, kind)
+	local rows, all, order = indexed(architecture.names), {}, {}
+	for name, value in pairs(m:state()) do
+		local row, number = row_of(rows, name)
+		if not row or not row[kind] then base.fail('save: %s: wanted a tensor that a %s has', name, architecture.title) end
+		local theirs = number and row[kind]:format(number) or row[kind]
+		value = value:detach()
+		all[theirs] = row.turn and row.turn(value, o, true) or value
+		order[#order + 1] = theirs
+	end
+	return all, order
+end
+
+return place

@@ -1,0 +1,70 @@
+-- SPDX-License-Identifier: MIT
+-- What nn.load reads: a folder of Hugging Face with its description and shards, a .gguf file. Both give the tensors by name and
+-- the checked fields of the description.
+local _, internal = ...
+local base = internal.import 'interp/prelude/base'
+local fields = internal.import 'nn/checkpoints/fields'
+local json = internal.import 'interp/prelude/json'
+local fail = base.fail
+local sources = {}
+
+local MOST = 64 << 20 -- bytes of a description or index
+
+-- The object in a file of JSON, and the text.
+function sources.json(path)
+	local bytes, message = internal.read_bytes(path, MOST, false)
+	if not bytes then fail('load: %s', message) end
+	local text = internal.bytes_text(bytes)
+	local ok, value = pcall(json, text)
+	if not ok then fail('load: %s: %s', path, value) end
+	if type(value) ~= 'table' then fail('load: %s: wanted an object, got another value', path) end
+	return value, text
+end
+
+-- Checks an index and gives the names of its files, in order.
+local function shards(path, map)
+	local names, seen = {}, {}
+	if type(map) ~= 'table' then fail('load: %s: weight_map: wanted an object, got %s', path, base.describe(map)) end
+	for tensor_name, file in pairs(map) do
+		if type(tensor_name) ~= 'string' or type(file) ~= 'string' or not file:find '^[%w_][%w_.-]*%.safetensors$' then
+			fail('load: %s: %s: wanted the name of a .safetensors file in the folder, got %s', path, base.describe(tensor_name), base.describe(file))
+		end
+		if not seen[file] then names[#names + 1] = file end
+		seen[file] = true
+	end
+	table.sort(names)
+	return names
+end
+
+-- The tensors of all shards. Each has to be in the shard that the index names, and in no other.
+local function indexed(folder, path)
+	local map, all = sources.json(path).weight_map, {}
+	for _, file in ipairs(shards(path, map)) do
+		for name, value in pairs(tensor.load(folder .. '/' .. file)) do
+			if map[name] ~= file then
+				fail("load: %s/%s: wanted the tensors that the index names for it, got '%s'", folder, file, base.word(name))
+			end
+			all[name] = value
+		end
+	end
+	for name, file in pairs(map) do
+		if not all[name] then fail("load: %s/%s: wanted '%s' as the index says, the file has none", folder, file, base.word(name)) end
+	end
+	return all
+end
+
+function sources.folder(folder)
+	folder = folder:gsub('(.)/+$', '%1')
+	local config = folder .. '/config.json'
+	if not internal.exists(config) then fail('load: %s: wanted a folder with config.json, there is none', folder) end
+	local index, whole = folder .. '/model.safetensors.index.json', folder .. '/model.safetensors'
+	if not internal.exists(index) and not internal.exists(whole) then
+		fail('load: %s: wanted model.safetensors, or model.safetensors.index.json and its files, there is neither', folder)
+	end
+	local values, text = sources.json(config)
+	local c = fields.new(config, values)
+	c.text = text
+	return c, function() return internal.exists(index) and indexed(folder, index) or tensor.load(whole) end
+end
+
+return sources

@@ -1,0 +1,135 @@
+-- SPDX-License-Identifier: MIT
+-- Llama and Mistral: logits of transformers 5.24 (scripts/goldens_transformers.py), from folders and from .gguf files.
+local tools = dofile((debug.getinfo(1, 'S').source:match '^@(.*)tests/' or '') .. 'tests/tools/checkpoints.lua')
+
+local CONFIG = [[{"model_type": "%s", "vocab_size": 20, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4,
+	"num_key_value_heads": 2, "max_position_embeddings": 32, "hidden_act": "silu"%s}]]
+local GOLDEN = {
+	llama = {0.078510225, 0.040614773, -0.14937599, -0.12733781, -0.044043001, -160.60303},
+	llama_bias = {0.14330076, 0.038715363, -0.10880286, -0.11164583, 0.078723893, -56.438405},
+	mistral = {0.22074507, 0.13601145, -0.14853339, -0.47355017, -0.12063935, -66.754625},
+}
+
+it('a head of its own, the base of rotary positions in both places', function()
+	local t = tools.llama {head = true}
+	for _, rope in ipairs {'"rope_parameters": {"rope_type": "default", "rope_theta": 100.0}', '"rope_theta": 100, "rope_scaling": null'} do
+		local m = nn.load(tools.folder(CONFIG:format('llama', ', "rms_norm_eps": 1e-3, "tie_word_embeddings": false, ' .. rope), t))
+		tools.check(m, GOLDEN.llama)
+		assert(not m.training and m.context == 32 and m[1].attention.kvheads == 2)
+	end
+end)
+
+it('biases, and a tied head that the file has again', function()
+	local t = tools.llama {bias = true, outbias = true}
+	local config = CONFIG:format('llama', ', "attention_bias": true, "tie_word_embeddings": true, "rms_norm_eps": 1e-6')
+	tools.check(nn.load(tools.folder(config, t)), GOLDEN.llama_bias)
+	t['lm_head.weight'] = t['model.embed_tokens.weight']
+	t['model.layers.0.self_attn.rotary_emb.inv_freq'] = tensor.ones(2)
+	local m = nn.load(tools.folder(config, t) .. '/')
+	tools.check(m, GOLDEN.llama_bias)
+	assert(m.head.weight == m.embedding.weight)
+end)
+
+local function mistral()
+	return nn.load(tools.folder(CONFIG:format('mistral', ', "head_dim": 8, "sliding_window": 16, "tie_word_embeddings": true'), tools.llama {headsize = 8}))
+end
+
+it('mistral: heads of another size, the window as the context', function()
+	local m = mistral()
+	tools.check(m, GOLDEN.mistral)
+	print(m.context, tostring(m[1].attention):match '^[^\n]*')  --> 16	Attention(16, 4, causal, kvheads=2, headsize=8, rope=true, bias=false)  1536 parameters
+	local ids = m:generate({1, 2, 3}, {steps = 8, temperature = 0})
+	local plain = tensor.nograd(function() return m(ids:narrow(1, 1, 10):unsqueeze(1)) end):argmax(-1):view(10)
+	assert(plain:narrow(1, 3, 8):eq(ids:narrow(1, 4, 8)):all():item()) -- with a cache and without
+end)
+
+-- A .gguf file has neighbouring pairs, a folder halves of heads.
+local function neighbours(name, x)
+	if not name:find '[qk]_proj' then return x end
+	local heads = name:find 'q_proj' and 4 or 2
+	return x:dim() == 2 and x:view(heads, 2, -1, x:size(2)):transpose(2, 3):reshape(x:size()) or x:view(heads, 2, -1):transpose(2, 3):reshape(x:size(1))
+end
+
+it('.gguf', function()
+	local file = os.tmpname() .. '.gguf'
+	local keys = {['general.architecture'] = 'llama', ['llama.context_length'] = 32, ['llama.embedding_length'] = 16, ['llama.block_count'] = 2,
+		['llama.feed_forward_length'] = 24, ['llama.attention.head_count'] = 4, ['llama.attention.head_count_kv'] = 2,
+		['llama.attention.layer_norm_rms_epsilon'] = 1e-3, ['llama.rope.freq_base'] = 100.0, ['llama.rope.dimension_count'] = 4}
+	tensor.save(file, tools.gguf_names(tools.llama {head = true}, neighbours), {metadata = keys})
+	tools.check(nn.load(file), GOLDEN.llama)
+	keys['llama.attention.layer_norm_rms_epsilon'], keys['llama.rope.freq_base'] = 1e-6, 10000.0
+	tensor.save(file, tools.gguf_names(tools.llama {bias = true, outbias = true}, neighbours), {metadata = keys})
+	tools.check(nn.load(file), GOLDEN.llama_bias)
+	local function refused(key, value, want)
+		local before = keys[key]
+		keys[key] = value
+		tensor.save(file, tools.gguf_names(tools.llama {}, neighbours), {metadata = keys})
+		local ok, message = pcall(nn.load, file)
+		assert(not ok and message:find(want, 1, true) and not message:find '\n', message)
+		keys[key] = before
+	end
+	refused('general.architecture', 'mamba', "general.architecture: wanted gpt2 or llama or qwen2, got 'mamba'")
+	refused('llama.block_count', nil, 'llama.block_count: wanted an integer from 1 to 2^31, got none')
+	refused('llama.attention.head_count_kv', tensor {2, 2}, 'llama.attention.head_count_kv: wanted an integer')
+	refused('llama.expert_count', 8, 'expert_count: wanted none, got 8')
+	refused('llama.rope.scaling.type', 'yarn', "llama.rope.scaling.type: wanted none, got 'yarn'")
+	refused('llama.block_count', 3, 'wanted the tensors of a llama, got 9 missing: block3.')
+end)
+
+it('weights of 16 bits and in blocks are computed with as they are', function()
+	local t = tools.llama {head = true}
+	local config = CONFIG:format('llama', ', "rms_norm_eps": 1e-3, "rope_theta": 100')
+	local want = tensor.nograd(function() return nn.load(tools.folder(config, t))(tools.ids()) end)
+	for name, x in pairs(t) do t[name] = x:to 'bfloat16' end
+	local m = nn.load(tools.folder(config, t))
+	local y = tensor.nograd(function() return m(tools.ids()) end)
+	assert(m[1].ff.up.weight:dtype() == 'bfloat16' and y:dtype() == 'float32')
+	assert((y - want):abs():max():item() < 0.02 and (y - want):abs():max():item() > 0)
+end)
+
+it('saves to a folder with the names and values of the file', function()
+	local config = CONFIG:format('llama', ', "attention_bias": true, "tie_word_embeddings": true, "rms_norm_eps": 1e-6')
+	local from, to = tools.folder(config, tools.llama {bias = true, outbias = true}), os.tmpname()
+	os.remove(to)
+	nn.load(from):save(to .. '/')
+	local a, metadata = tensor.load(from .. '/model.safetensors')
+	local b = tensor.load(to .. '/model.safetensors')
+	local n = 0
+	for name, x in pairs(a) do
+		assert(b[name]:eq(x):all():item(), name)
+		n = n + 1
+	end
+	assert(n == #b and metadata.format == 'pt' and tools.read(to .. '/config.json') == tools.read(from .. '/config.json'))
+	tools.check(nn.load(to), GOLDEN.llama_bias)
+	local ok, message = pcall(function() return nn.load(from):quantize{mode = 'weight_only'}:save(to .. '/') end)
+	assert(not ok and message:find('save: embedding.weight: wanted floats', 1, true), message)
+	ok, message = pcall(function() return nn.Linear(1, 1):save(to .. '/') end)
+	assert(not ok and message:find('wanted a model that nn.load has read', 1, true), message)
+end)
+
+local function refused(extra, t, want)
+	local ok, message = pcall(nn.load, tools.folder(CONFIG:format('llama', extra), t or tools.llama {}))
+	assert(not ok and message:find(want, 1, true) and not message:find '\n', message)
+end
+
+it('what the model cannot compute is an error', function()
+	refused(', "rope_scaling": {"type": "linear", "factor": 2.0}', nil, "rope_scaling: type: wanted default, got 'linear'")
+	refused(', "rope_parameters": {"rope_type": "llama3", "rope_theta": 10000}', nil, "rope_type: wanted default, got 'llama3'")
+	refused(', "mlp_bias": true', nil, 'mlp_bias: wanted false, got true')
+	refused(', "hidden_act": "gelu"', nil, "hidden_act: wanted silu or swish, got 'gelu'")
+	refused(', "num_hidden_layers": 2.5', nil, 'num_hidden_layers: wanted an integer')
+	refused(', "hidden_size": 1e300', nil, 'hidden_size: wanted an integer')
+	refused(', "rms_norm_eps": "x"', nil, "rms_norm_eps: wanted a number above 0, got 'x'")
+	refused(', "tie_word_embeddings": true, "num_attention_heads": 3', nil, 'Attention: heads')
+end)
+
+it('missing, surplus and wrong tensors are named', function()
+	local tied = ', "tie_word_embeddings": true'
+	refused('', nil, 'wanted the tensors of a llama, got 1 missing: head.weight')
+	local t = tools.llama {}
+	t['model.norm.weight'] = nil
+	t.other = tensor.ones(1)
+	refused(tied, t, '1 missing: norm.weight; 1 extra: other')
+	t['model.norm.weight'], t.other = tensor.ones(15), nil
+	refused(tied, t, 'norm.weight has shape (16), the file has (15)')
+end)

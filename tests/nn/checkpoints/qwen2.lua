@@ -1,0 +1,18 @@
+-- SPDX-License-Identifier: MIT
+-- Qwen2: logits of transformers 5.24 (scripts/goldens_transformers.py), from a folder and from a .gguf file.
+local tools = dofile((debug.getinfo(1, 'S').source:match '^@(.*)tests/' or '') .. 'tests/tools/checkpoints.lua')
+local GOLDEN = {-0.0075584608, -0.05321322, 0.17937998, 0.09316919, 0.16525082, 241.20782}
+
+local m = nn.load(tools.folder([[{"model_type": "qwen2", "vocab_size": 20, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2,
+	"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 32, "sliding_window": 8, "use_sliding_window": false,
+	"tie_word_embeddings": true, "rms_norm_eps": 1e-6}]], tools.llama {bias = true}))
+tools.check(m, GOLDEN)
+print(m.context, m[2].attention.query.bias:size(), m[2].attention.out.bias)  --> 32 16 false
+
+it('.gguf', function()
+	local file = os.tmpname() .. '.gguf'
+	tensor.save(file, tools.gguf_names(tools.llama {bias = true}), {metadata = {['general.architecture'] = 'qwen2', ['qwen2.context_length'] = 32,
+		['qwen2.embedding_length'] = 16, ['qwen2.block_count'] = 2, ['qwen2.feed_forward_length'] = 24, ['qwen2.attention.head_count'] = 4,
+		['qwen2.attention.head_count_kv'] = 2, ['qwen2.attention.layer_norm_rms_epsilon'] = 1e-6}})
+	tools.check(nn.load(file), GOLDEN)
+end)
