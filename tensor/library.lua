@@ -90,8 +90,10 @@ local load = doc {name = 'tensor.load', usage = "tensor.load 'w.safetensors'  te
 which pairs follows the order of the file. help 'npy', 'safetensors' and so on describe what each format holds. A damaged file is
 an error of one line, whatever is in it.
 
-.gguf and .safetensors also have metadata: a table of keys, the second result, which `tensor.save` takes as metadata=.]],
-	options = {{'device', 'text', 'where the tensors will be (default cpu, see --device)'}},
+With metadata=true the second result is a table of what the file says beside its tensors (.gguf, .safetensors), which `tensor.save` takes
+as metadata=.]],
+	options = {{'device', 'text', 'where the tensors will be (default cpu, see --device)'},
+		{'metadata', 'true or false', 'give the metadata, too (default false)'}},
 	example = [[file = os.tmpname() .. '.npz'
 tensor.save(file, {a=tensor{1,2}, b=tensor{{3}}})
 for name, x in pairs(tensor.load(file)) do print(name, x:nelem()) end  --> a 2
@@ -104,7 +106,8 @@ function tensor.load(file, options)
 	local names, tensors, single, keys, values = internal.load_file(file, options.device)
 	if not names then fail('%s', tensors) end
 	if single then return tensors[1] end
-	return named(names, tensors), metadata(keys, values)
+	if options.metadata then return named(names, tensors), metadata(keys, values) end
+	return named(names, tensors)
 end
 
 local save = doc {name = 'tensor.save', usage = "tensor.save('w.safetensors', {w=x, b=y})",

@@ -55,7 +55,7 @@ local function load_folder(folder)
 end
 
 local function load_gguf(file)
-	local t, metadata = tensor.load(file)
+	local t, metadata = tensor.load(file, {metadata = true})
 	local name = fields.new(file, metadata)
 	local architecture = name:choice('general.architecture', known.gguf)
 	local c = fields.new(file, metadata, metadata['general.architecture'] .. '.')

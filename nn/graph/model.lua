@@ -7,6 +7,7 @@
 -- their order), buffers= (those that are not trained),
 -- fits(attributes)= (whether the module does what they say), input= (operand that is the module's, default 1), axes= (of the input)}
 local nn, internal = ...
+local base = internal.import 'interp/prelude/base'
 local core = internal.import 'nn/graph/core'
 local module = internal.import 'nn/base/module'
 local ops = internal.import 'nn/graph/ops'
@@ -145,6 +146,8 @@ local function apply(self, step, values)
 end
 
 local function forward(self, ...)
+	local most = #self.graph.input_trees
+	if select('#', ...) > most then base.surplus('Graph', most, select(most + 1, ...)) end
 	local values, b = run.read_inputs(self.graph, select('#', ...) == 1 and ... or {...})
 	values[0] = b
 	for _, step in ipairs(self.steps) do

@@ -21,5 +21,5 @@ function graph.load(given)
 		file, o = given[1], base.options(options, given, true)
 	end
 	if type(file) ~= 'string' then fail('load: wanted a file name, got %s', describe(file)) end
-	return internal.import 'nn/onnx/read'(file, o)
+	return internal.import 'nn/onnx/read'.load(file, o)
 end

@@ -396,7 +396,7 @@ local function forward_of(f, inputs)
 	end
 end
 
-return function(path, o)
+local function load(path, o)
 	local f = file.open(path)
 	f.read, f.initializers, f.kept, f.made, f.fixed = {}, {}, {}, {}, {}
 	f.functions, f.versions = functions_of(f), versions_of(f, f.model.opset_import)
@@ -415,3 +415,5 @@ return function(path, o)
 	if o.report then return g, report(rows) end
 	return g
 end
+
+return {load = load, clean = clean}

@@ -38,7 +38,7 @@ static void look(struct ql_ctx *ctx, const struct ql_tensor *t)
 		ql_tensor_release(ctx, decoded);
 }
 
-static int fuzz(const struct ql_format *format, const uint8_t *data, size_t n)
+__attribute__((unused)) static int fuzz(const struct ql_format *format, const uint8_t *data, size_t n)
 {
 	struct ql_ctx *ctx = ql_ctx_new(1);
 	struct ql_named_list list = {0};

@@ -8,13 +8,13 @@ local specs = {'int8', 'uint8', 'int4', 'uint4', 'int16', 'uint16', 'binary', 'i
 	{dtype = 'int4', scheme = 'log'}, {bits = 3}}
 
 -- Must not fall back (with these specs); their results are compared in the tests of their own files.
-local integer = {maxpool2d = true, avgpool2d = true, pad = true, conv2d = true, relu = true, max = true, min = true, aminmax = true, argmax = true, argmin = true, matmul = true, linear = true}
+local integer = {convtranspose2d = true, maxpool2d = true, avgpool2d = true, pad = true, conv2d = true, relu = true, max = true, min = true, aminmax = true, argmax = true, argmin = true, matmul = true, linear = true}
 -- Of these, what has no integer version all the same.
 local function lacking(op, spec)
 	if op == 'maxpool2d' then return spec.bits == 1 end
 	if op == 'avgpool2d' then return spec.bits == 1 or spec.scheme == 'log' end
 	if op == 'pad' then return spec.bits < 8 end
-	return op == 'conv2d' and spec.bits > 8
+	return (op == 'conv2d' or op == 'convtranspose2d') and spec.bits > 8
 end
 -- A second operand, or arguments, where an op wants them. Everything else is called with the tensor alone (and itself
 -- as second operand).
@@ -24,7 +24,7 @@ local positions = tensor({{1, 2, 3, 4}, {4, 3, 2, 1}, {1, 1, 2, 2}, {2, 3, 4, 1}
 local arguments = {
 	clamp = {-1, 1}, leakyrelu = {0.1}, maskedselect = {mask}, maskedassign = {mask, 2.5}, quantile = {0.25}, topk = {2},
 	gather = {2, positions}, scatter = {2, positions, x}, tile = {2, 1}, pad = {1}, resize = {3}, flip = {1}, norm = {2},
-	cumsum = {{axis = 1}}, conv2d = 'images', maxpool2d = 'images', avgpool2d = 'images', fake = {'int4'},
+	cumsum = {{axis = 1}}, conv2d = 'images', convtranspose2d = 'images', maxpool2d = 'images', avgpool2d = 'images', fake = {'int4'},
 	embedding = 'skip', lsq = 'skip', -- a table of rows and a scale: see their own tests
 	dot = 'vectors', einsum = 'skip', onehot = 'skip', where = 'skip',
 }

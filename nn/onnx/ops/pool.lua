@@ -27,16 +27,16 @@ end
 function ops.MaxPool(n, x)
 	if n.outputs > 1 then n:fail 'wanted one output, got positions, too' end
 	local o, axes = window(n, x)
-	if n:attr('ceil_mode', 0) ~= 0 then o.ceil = true end
+	if n:attr('ceil_mode', 0) ~= 0 then o.ceilmode = true end
 	return pooled(x, axes, function(y) return y:maxpool2d(o) end)
 end
 
 function ops.AveragePool(n, x)
 	local o, axes = window(n, x)
-	if n:attr('ceil_mode', 0) ~= 0 then o.ceil = true end
+	if n:attr('ceil_mode', 0) ~= 0 then o.ceilmode = true end
 	local padded = false
 	for _, p in ipairs(o.pad) do padded = padded or p ~= 0 end
-	if n:attr('count_include_pad', 0) == 0 and (padded or o.ceil) then o.countpad = false end
+	if n:attr('count_include_pad', 0) == 0 and (padded or o.ceilmode) then o.countincludepad = false end
 	return pooled(x, axes, function(y) return y:avgpool2d(o) end)
 end
 

@@ -117,7 +117,7 @@ local KEYS = {string.pack('<s8I4B', 'u8', 0, 200), string.pack('<s8I4b', 'i8', 1
 	string.pack('<s8I4I4I8ff', 'f32s', 9, 6, 2, 1, 2)}
 
 it('metadata of every type', function()
-	local _, m = tensor.load(write(gguf({}, KEYS)))
+	local _, m = tensor.load(write(gguf({}, KEYS)), {metadata = true})
 	local order = {}
 	for key in pairs(m) do order[#order + 1] = key end
 	assert(table.concat(order, ' ') == 'u8 i8 u16 i16 u32 i32 f32 bool text u64 i64 f64 texts none u32s bools f32s' and #m == 17)
@@ -126,7 +126,7 @@ it('metadata of every type', function()
 	print(#m.texts, m.texts[1], m.texts[2], #m.none)   --> 2  xyz 0
 	print(m.u32s, m.bools, m.f32s)                      --> int64(2)  7 2147483648 bool(3)  false true true float32(2)  1 2
 	tensor.save(FILE, {}, {metadata = m})
-	local _, again = tensor.load(FILE)
+	local _, again = tensor.load(FILE, {metadata = true})
 	for key, value in pairs(m) do
 		if key == 'f64' then
 			assert(math.abs(again.f64 - 0.1) < 1e-8) -- written as float32
@@ -187,7 +187,7 @@ end)
 it('the metadata of .safetensors are texts', function()
 	local file = os.tmpname() .. '.safetensors'
 	tensor.save(file, {w = tensor.ones(2, 32):quantize 'int8:32'}, {metadata = {format = 'pt', note = 'a "b"'}})
-	local t, m = tensor.load(file)
+	local t, m = tensor.load(file, {metadata = true})
 	print(m)  --> format = "pt"
 	--> note = "a \"b\""
 	assert(t.w:quantized())

@@ -1,0 +1,215 @@
+-- SPDX-License-Identifier: MIT
+-- Models from outside, beside the programs that they come from:
+--   quoll scripts/models.lua [SECTION ...]    files others nodes load (default: all)
+--     files    the models of the data folder (QUOLL_DATA): outputs beside onnxruntime without optimization
+--     others   20 exports of torchvision and transformers with random weights, by both of torch's exporters
+--     nodes    the node tests of the onnx package
+--     load     time of graph.load beside an onnxruntime session with basic optimization
+-- The judges are packages of PyPI, in an environment that is made for the run and removed after it, or those of MODELS_PYTHON. Sections
+-- whose judge or data is missing are named.
+local here = (arg and arg[0] or ''):match '^(.*/)[^/]*$' or './'
+local judge = here .. 'models/judge.py'
+local internal = debug.getregistry()['quoll.internal']
+local json = internal.import 'interp/prelude/json'
+
+-- {name, exporter, opset}: named here before they were tried
+local OTHERS = {{'resnet18', 'torchscript', 17}, {'mobilenet_v2', 'dynamo', 18}, {'mobilenet_v3_small', 'torchscript', 17},
+	{'efficientnet_b0', 'torchscript', 17}, {'squeezenet1_1', 'dynamo', 20}, {'shufflenet_v2', 'torchscript', 17}, {'densenet121', 'torchscript', 13},
+	{'regnet_y_400mf', 'dynamo', 18}, {'convnext_tiny', 'torchscript', 17}, {'googlenet', 'torchscript', 17}, {'vit_b_16', 'dynamo', 18},
+	{'swin_t', 'torchscript', 17}, {'mnasnet0_5', 'dynamo', 18}, {'bert', 'dynamo', 18}, {'distilbert', 'torchscript', 17}, {'gpt2', 'dynamo', 20},
+	{'llama', 'dynamo', 20}, {'qwen2', 'dynamo', 18}, {'roberta', 'dynamo', 18}, {'albert', 'torchscript', 17}}
+
+-- {path in the data folder, inputs= of graph.load, sizes for the judge}
+local FILES = {{'weights/mnist-8.onnx'}, {'models/silero/silero_vad_16k_op15.onnx', {input = {'B', 576}, sr = tensor {16000, dtype = 'int64'}:sum()},
+	'input=1,576 state=2,1,128 sr='}, {'models/yunet/yunet_n_320_320.onnx'}, {'models/rfb320/version-RFB-320.onnx'}, {'models/dtln/model_1.onnx'},
+	{'models/dtln/model_2.onnx'}, {'models/magika/standard_v3_3.onnx', nil, 'bytes=1,2048'}, {'models/stories260K/stories260K.onnx'}}
+
+---------------------------------------------------------------- the judges
+
+local folder = os.tmpname()
+os.remove(folder)
+os.execute(('mkdir "%s"'):format(folder))
+local python = os.getenv 'MODELS_PYTHON'
+
+local function run(command)
+	local pipe = io.popen(command .. ' 2>"' .. folder .. '/errors"')
+	local out = pipe:read 'a'
+	return pipe:close(), out
+end
+
+local function has(packages)
+	if not python then
+		io.stderr:write('models: making an environment with packages of PyPI …\n')
+		if not run(('python3 -m venv "%s/venv" && "%s/venv/bin/pip" install -q onnx onnxscript onnxruntime torch torchvision transformers'):format(folder, folder)) then
+			return false
+		end
+		python = folder .. '/venv/bin/python'
+	end
+	return (run(('"%s" -c "import %s"'):format(python, packages)))
+end
+
+local function ask(...) return run(('"%s" "%s" %s'):format(python, judge, table.concat({...}, ' '))) end
+
+---------------------------------------------------------------- comparing
+
+-- The largest error of any output, by the output's largest value.
+local function worst(g, path, npz)
+	local t, given = tensor.load(npz), {}
+	local model = internal.import 'nn/onnx/file'.open(path).model.graph
+	local clean = internal.import 'nn/onnx/read'.clean
+	local by_name = {}
+	for name in next, t do by_name[clean(name:gsub('^in%.', ''))] = t[name] end
+	for i, name in ipairs(g.inputs) do given[i] = by_name[name] end
+	local got, most = {g:run(#given == 1 and given[1] or given)}, 0
+	for i, output in ipairs(model.output) do
+		local want = t['out.' .. output.name]:to 'float64'
+		local y = got[i]:quantized() and got[i]:codes() or got[i]
+		most = math.max(most, (y:to 'float64' - want):abs():max():item() / math.max(want:abs():max():item(), 1e-30))
+	end
+	return most
+end
+
+local function row_of(name, path, inputs, npz)
+	local before = os.clock()
+	local ok, g = pcall(graph.load, {path, inputs = inputs})
+	if not ok then return {name, '-', '-', tostring(g):gsub('^.-: ', '', 1):sub(1, 90)} end
+	local ms = (os.clock() - before) * 1e3
+	local good, error = pcall(worst, g, path, npz)
+	return {name, #g.order, ('%.1f'):format(ms), good and ('%.1e'):format(error) or tostring(error):sub(1, 90)}
+end
+
+local sections = {}
+
+function sections.files()
+	local rows = {columns = {'model', 'nodes', 'load ms', 'error / largest output'}}
+	for _, file in ipairs(FILES) do
+		local path = data.find(file[1])
+		if not path then
+			rows[#rows + 1] = {file[1], '-', '-', 'skipped: not in the data folder (QUOLL_DATA)'}
+		elseif ask('run', path, folder, file[3] or '') then
+			rows[#rows + 1] = row_of(file[1]:match '[^/]+$', path, file[2], folder .. '/m.npz')
+		end
+	end
+	return rows
+end
+
+function sections.others()
+	local rows, right = {columns = {'model', 'nodes', 'load ms', 'error / largest output'}}, 0
+	for _, m in ipairs(OTHERS) do
+		local name = ('%s %s %d'):format(table.unpack(m))
+		if ask('export', m[1], m[2], m[3], folder) then
+			rows[#rows + 1] = row_of(name, folder .. '/m.onnx', nil, folder .. '/m.npz')
+			right = right + ((tonumber(rows[#rows][4]) or 1) <= 1e-4 and 1 or 0)
+		else
+			rows[#rows + 1] = {name, '-', '-', 'skipped: the export failed'}
+		end
+	end
+	rows.note = ('%d of %d within 1e-4'):format(right, #OTHERS)
+	return rows
+end
+
+---------------------------------------------------------------- node tests
+
+local function read(path)
+	local box = internal.onnx_open(path)
+	if not box then return nil end
+	local file <close> = assert(io.open(path, 'rb'))
+	return (internal.onnx_tensor(box, 0, file:seek 'end'))
+end
+
+local function close(a, b)
+	a = a:quantized() and a:codes() or a
+	if a:dtype() ~= b:dtype() or a:dim() ~= b:dim() then return false end
+	for i = 1, a:dim() do
+		if a:size(i) ~= b:size(i) then return false end
+	end
+	local info = quant.dtype(b:dtype())
+	local x, y, relative = a:to 'float64', b:to 'float64', info.float and math.max(1e-3, 2.0 ^ (2 - info.digits)) or 1e-3
+	return x:nelem() == 0 or (x:eq(y) | (x:isnan() & y:isnan()) | (x - y):abs():le(y:abs() * relative + 1e-5)):all():item()
+end
+
+-- The graph and its inputs: those that say sizes become constants.
+local function load_case(case, values)
+	local path = folder .. '/' .. case.name .. '.onnx'
+	local ok, g = pcall(graph.load, path)
+	if ok then return g, values end
+	for first = 2, 1, -1 do
+		local fixed, rest = {}, {}
+		for k, name in ipairs(case.inputs) do
+			if k >= first then fixed[name] = values[k] else rest[#rest + 1] = values[k] end
+		end
+		ok, g = pcall(graph.load, {path, inputs = fixed})
+		if ok then return g, rest end
+	end
+	return nil, g
+end
+
+local function judge_case(case)
+	local values = {}
+	for k in ipairs(case.inputs or {}) do values[k] = read(('%s/%s.in%d.pb'):format(folder, case.name, k - 1)) or false end
+	for _, v in ipairs(values) do
+		if not v then return 'refused' end
+	end
+	local g, given = load_case(case, values)
+	if not g then return 'refused', given end
+	local ok, results = pcall(function() return {g:run(#given == 1 and given[1] or given)} end)
+	if not ok then return 'wrong', results end
+	for k = 1, case.outputs do
+		local want = read(('%s/%s.out%d.pb'):format(folder, case.name, k - 1))
+		if want and not close(results[k], want) then return 'wrong', 'values' end
+	end
+	return 'right'
+end
+
+function sections.nodes()
+	if not ask('nodes', folder) then return nil, 'the node tests could not be made' end
+	local file <close> = assert(io.open(folder .. '/index.json'))
+	local count, rows = {right = 0, refused = 0, wrong = 0}, {columns = {'case', 'why'}}
+	for _, case in ipairs(json(file:read 'a')) do
+		local verdict, why = 'refused', nil
+		if not case.skip then verdict, why = judge_case(case) end
+		count[verdict] = count[verdict] + 1
+		if verdict == 'wrong' then rows[#rows + 1] = {case.name, tostring(why):sub(1, 100)} end
+	end
+	rows.note = ('%d right, %d refused, %d wrong'):format(count.right, count.refused, count.wrong)
+	return rows
+end
+
+---------------------------------------------------------------- time to load
+
+function sections.load()
+	local rows, paths, files = {columns = {'model', 'ours ms', 'onnxruntime ms', 'ratio'}}, {}, {}
+	for _, file in ipairs(FILES) do
+		local path = data.find(file[1])
+		if path then paths[#paths + 1], files[#files + 1] = '"' .. path .. '"', file end
+	end
+	if #paths == 0 then return nil, 'the data folder (QUOLL_DATA) has no models' end
+	local ok, out = ask('load', table.unpack(paths))
+	if not ok then return nil, 'onnxruntime could not load the files' end
+	local theirs = out:gmatch '[%d.]+'
+	for i, file in ipairs(files) do
+		local best = bench.time(function() graph.load {data.find(file[1]), inputs = file[2]} end, {runs = 5, calls = 1}).min
+		local other = tonumber(theirs())
+		rows[i] = {file[1]:match '[^/]+$', ('%.1f'):format(best), ('%.1f'):format(other), ('%.2f'):format(best / other)}
+	end
+	return rows
+end
+
+---------------------------------------------------------------- all
+
+local NEEDS = {files = 'onnxruntime', others = 'onnxruntime, torch, torchvision, transformers', nodes = 'onnx', load = 'onnxruntime'}
+local asked = #arg > 0 and arg or {'files', 'others', 'nodes', 'load'}
+for _, name in ipairs(asked) do
+	if not sections[name] then
+		io.stderr:write(('models: wanted files, others, nodes or load, got %s\n'):format(name))
+		os.exit(1)
+	end
+	print('== ' .. name)
+	if not has(NEEDS[name]) then
+		print('skipped: no ' .. NEEDS[name])
+	else
+		local rows, why = sections[name]()
+		print(rows and report(rows) or 'skipped: ' .. why)
+	end
+end
+os.execute(('rm -rf "%s"'):format(folder))

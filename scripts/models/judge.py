@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: MIT
+"""The side of scripts/models.lua that needs packages of PyPI: makes models and expected values.
+
+  judge.py export NAME EXPORTER OPSET DIR   writes DIR/m.onnx and DIR/m.npz (inputs 'in.NAME', outputs 'out.NAME' of onnxruntime)
+  judge.py run FILE DIR [NAME=SIZES ...]    writes DIR/m.npz for a file
+  judge.py nodes DIR                        writes the node tests of the onnx package: NAME.onnx, NAME.inK.pb, NAME.outK.pb, index.json
+  judge.py load FILE ...                    prints milliseconds to make a session with basic optimization, the least of five
+
+Models have random weights (seed 0). EXPORTER is torchscript or dynamo (torch.onnx.export).
+"""
+import json, os, sys, time, warnings
+
+import numpy as np
+
+warnings.filterwarnings('ignore')
+
+
+def images(size=224, batch=1):
+    import torch
+    return (torch.randn(batch, 3, size, size, generator=torch.Generator().manual_seed(1)),)
+
+
+def vision(name, size=224, **options):
+    def make():
+        import torchvision
+        return torchvision.models.get_model(name, weights=None, **options), images(size), ['x']
+    return make
+
+
+class FirstOutput:
+    pass
+
+
+def text(kind, **options):
+    """A small model of transformers; its logits or last hidden state."""
+    def make():
+        import torch, transformers
+        config = getattr(transformers, kind + 'Config')(**options)
+        cls = {'Bert': 'BertModel', 'DistilBert': 'DistilBertModel', 'GPT2': 'GPT2LMHeadModel', 'Llama': 'LlamaForCausalLM',
+               'Qwen2': 'Qwen2ForCausalLM', 'Albert': 'AlbertModel', 'Roberta': 'RobertaModel'}[kind]
+        model = getattr(transformers, cls)(config)
+        model.config.use_cache = False
+        model.config.return_dict = False
+
+        class Wrapped(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.m = model
+
+            def forward(self, ids):
+                return self.m(ids, use_cache=False)[0] if cls.endswith('LM') or 'LMHead' in cls else self.m(ids)[0]
+        ids = torch.randint(1, 500, (1, 24), generator=torch.Generator().manual_seed(2))
+        return Wrapped(), (ids,), ['ids']
+    return make
+
+
+SMALL = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128, vocab_size=512)
+MODELS = {
+    'resnet18': vision('resnet18'), 'mobilenet_v2': vision('mobilenet_v2'), 'mobilenet_v3_small': vision('mobilenet_v3_small'),
+    'efficientnet_b0': vision('efficientnet_b0'), 'squeezenet1_1': vision('squeezenet1_1'), 'shufflenet_v2': vision('shufflenet_v2_x0_5'),
+    'densenet121': vision('densenet121'), 'regnet_y_400mf': vision('regnet_y_400mf'), 'convnext_tiny': vision('convnext_tiny'),
+    'googlenet': vision('googlenet', init_weights=False), 'vit_b_16': vision('vit_b_16'), 'swin_t': vision('swin_t'), 'mnasnet0_5': vision('mnasnet0_5'),
+    'bert': text('Bert', **SMALL), 'distilbert': text('DistilBert', dim=64, n_layers=2, n_heads=4, hidden_dim=128, vocab_size=512),
+    'gpt2': text('GPT2', n_embd=64, n_layer=2, n_head=4, vocab_size=512, n_positions=64),
+    'llama': text('Llama', num_key_value_heads=2, **SMALL), 'qwen2': text('Qwen2', num_key_value_heads=2, **SMALL),
+    'roberta': text('Roberta', max_position_embeddings=64, **SMALL), 'albert': text('Albert', embedding_size=32, **SMALL),
+}
+
+
+def session(path, level, threads=2):
+    import onnxruntime as ort
+    so = ort.SessionOptions()
+    so.log_severity_level = 3
+    so.intra_op_num_threads = threads
+    so.graph_optimization_level = level
+    return ort.InferenceSession(path, so, providers=['CPUExecutionProvider'])
+
+
+def expected(path, feed, out):
+    import onnxruntime as ort
+    s = session(path, ort.GraphOptimizationLevel.ORT_DISABLE_ALL)
+    values = {'in.' + k: v for k, v in feed.items()}
+    for o, v in zip(s.get_outputs(), s.run(None, feed)):
+        values['out.' + o.name] = v
+    np.savez(os.path.join(out, 'm.npz'), **values)
+
+
+def export(name, exporter, opset, out):
+    import torch
+    torch.manual_seed(0)
+    model, inputs, names = MODELS[name]()
+    model.eval()
+    path = os.path.join(out, 'm.onnx')
+    with torch.no_grad():
+        torch.onnx.export(model, inputs, path, input_names=names, output_names=['y'], opset_version=int(opset), dynamo=exporter == 'dynamo',
+                          **({'external_data': False} if exporter == 'dynamo' else {}))
+    expected(path, {n: x.numpy() for n, x in zip(names, inputs)}, out)
+
+
+def run(path, out, sizes):
+    import onnxruntime as ort
+    given = dict(s.split('=') for s in sizes)
+    rng, feed = np.random.default_rng(0), {}
+    for i in session(path, ort.GraphOptimizationLevel.ORT_DISABLE_ALL).get_inputs():
+        shape = [int(n) for n in given[i.name].split(',') if n] if i.name in given else [n if isinstance(n, int) else 1 for n in i.shape]
+        if 'int' in i.type:
+            feed[i.name] = rng.integers(1, 200, shape).astype(np.int64 if '64' in i.type else np.int32)
+        else:
+            feed[i.name] = rng.standard_normal(shape).astype(np.float32)
+        if i.name == 'sr':
+            feed[i.name] = np.array(16000, np.int64)
+    expected(path, feed, out)
+
+
+def nodes(out):
+    import onnx
+    from onnx import numpy_helper
+    from onnx.backend.test.case.node import collect_testcases
+    index = []
+    for case in collect_testcases(None):
+        record = {'name': case.name}
+        onnx.save(case.model, f'{out}/{case.name}.onnx')
+        try:
+            given, wanted = case.data_sets[0]
+            for kind, values, infos in (('in', given, case.model.graph.input), ('out', wanted, case.model.graph.output)):
+                for k, v in enumerate(values):
+                    if not infos[k].type.HasField('tensor_type'):
+                        raise ValueError('no tensor')
+                    t = v if isinstance(v, onnx.TensorProto) else numpy_helper.from_array(np.asarray(v))
+                    open(f'{out}/{case.name}.{kind}{k}.pb', 'wb').write(t.SerializeToString())
+            record['inputs'] = [case.model.graph.input[k].name for k in range(len(given))]
+            record['outputs'] = len(wanted)
+        except (ValueError, TypeError) as e:
+            record['skip'] = str(e)[:60]
+        index.append(record)
+    json.dump(index, open(f'{out}/index.json', 'w'))
+
+
+def load(paths):
+    import onnxruntime as ort
+    for path in paths:
+        best = 1e9
+        for _ in range(5):
+            begin = time.perf_counter()
+            session(path, ort.GraphOptimizationLevel.ORT_ENABLE_BASIC)
+            best = min(best, time.perf_counter() - begin)
+        print('%.3f' % (best * 1e3))
+
+
+if __name__ == '__main__':
+    what, rest = sys.argv[1], sys.argv[2:]
+    if what == 'export':
+        export(*rest)
+    elif what == 'run':
+        run(rest[0], rest[1], rest[2:])
+    elif what == 'nodes':
+        nodes(rest[0])
+    else:
+        load(rest)
