@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * One loop runs over all tensors of a list in chunks of CHUNK elements. The formulas are PyTorch's, operation by
  * operation: SGD (momentum without dampening, Nesterov), Adam (Kingma and Ba 2014) and AdamW (Loshchilov and Hutter
- * 2017) with bias correction.
+ * 2017) with bias correction, RMSprop (Hinton 2012, and Graves 2013 with a mean), Adagrad (Duchi et al. 2011).
  */
 #include "nn/optimizer.h"
 
@@ -26,9 +26,10 @@ struct numbers {
 };
 #define NUMBERS_COUNT ((int)(sizeof(struct numbers) / sizeof(double)))
 
-/* n elements: value p, gradient g, states s and v (NULL: none) */
-typedef void step_f32_fn(int64_t n, float *p, const float *g, float *s, float *v, const struct numbers *k);
-typedef void step_f64_fn(int64_t n, double *p, const double *g, double *s, double *v, const struct numbers *k);
+/* n elements: value p, gradient g, states s, v and w (NULL: none) */
+typedef void step_f32_fn(int64_t n, float *p, const float *g, float *s, float *v, float *w, const struct numbers *k);
+typedef void step_f64_fn(
+	int64_t n, double *p, const double *g, double *s, double *v, double *w, const struct numbers *k);
 
 struct rule {
 	step_f32_fn *const *f32;
@@ -52,7 +53,7 @@ struct rule {
 		NUMBERS(real); \
 		const real momentum = (real)k->momentum, ahead = (real)k->nesterov; \
 \
-		(void)v; \
+		(void)v, (void)w; \
 		if (!s) { \
 			for (int64_t i = 0; i < n; i++) { \
 				CLIPPED(real); \
@@ -76,6 +77,7 @@ struct rule {
 		const real keep1 = (real)k->keep1, beta2 = (real)k->momentum, keep2 = (real)k->keep2; \
 		const real root = (real)k->root, eps = (real)k->eps, shrink = (real)k->shrink; \
 \
+		(void)w; \
 		for (int64_t i = 0; i < n; i++) { \
 			CLIPPED(real); \
 			real x = p[i] * shrink; \
@@ -86,24 +88,67 @@ struct rule {
 		} \
 	}
 
+/* s: mean of squares, v: momentum or NULL, w: mean or NULL, with which the variance divides, which rounding could make negative */
+#define RMSPROP(real, root_of) \
+	{ \
+		NUMBERS(real); \
+		const real alpha = (real)k->root, keep1 = (real)k->keep1, momentum = (real)k->momentum, \
+			   eps = (real)k->eps; \
+\
+		for (int64_t i = 0; i < n; i++) { \
+			CLIPPED(real); \
+			d = d + decay * p[i]; \
+			s[i] = s[i] * alpha + keep1 * d * d; \
+			real square = s[i]; \
+			if (w) { \
+				w[i] = w[i] + keep1 * (d - w[i]); \
+				square = square - w[i] * w[i]; \
+				square = square < 0 ? 0 : square; \
+			} \
+			d = d / (root_of(square) + eps); \
+			if (v) \
+				d = v[i] = v[i] * momentum + d; \
+			p[i] = p[i] - lr * d; \
+		} \
+	}
+
+/* s: sum of squares */
+#define ADAGRAD(real, root_of) \
+	{ \
+		NUMBERS(real); \
+		const real eps = (real)k->eps; \
+\
+		(void)v, (void)w; \
+		for (int64_t i = 0; i < n; i++) { \
+			CLIPPED(real); \
+			d = d + decay * p[i]; \
+			s[i] = s[i] + d * d; \
+			p[i] = p[i] - lr * d / (root_of(s[i]) + eps); \
+		} \
+	}
+
 #define STEP_F32(name, ...) \
 	QL_SIMD(void, name, (int64_t n, float *restrict p, const float *restrict g, float *restrict s, float *restrict v, \
-		const struct numbers *k), __VA_ARGS__)
+		float *restrict w, const struct numbers *k), __VA_ARGS__)
 #define STEP_F64(name, ...) \
 	static void name(int64_t n, double *restrict p, const double *restrict g, double *restrict s, \
-		double *restrict v, const struct numbers *k) __VA_ARGS__
+		double *restrict v, double *restrict w, const struct numbers *k) __VA_ARGS__
 
 STEP_F32(sgd_f32, SGD(float))
 STEP_F64(sgd_f64, SGD(double))
 STEP_F32(adam_f32, ADAM(float, sqrtf))
 STEP_F64(adam_f64, ADAM(double, sqrt))
+STEP_F32(rmsprop_f32, RMSPROP(float, sqrtf))
+STEP_F64(rmsprop_f64, RMSPROP(double, sqrt))
+STEP_F32(adagrad_f32, ADAGRAD(float, sqrtf))
+STEP_F64(adagrad_f64, ADAGRAD(double, sqrt))
 
 /* Clips gradients: p is the gradient. */
 #define CLIP(real) \
 	{ \
 		NUMBERS(real); \
 \
-		(void)s, (void)v, (void)lr, (void)decay, (void)g; \
+		(void)s, (void)v, (void)w, (void)lr, (void)decay, (void)g; \
 		for (int64_t i = 0; i < n; i++) { \
 			real d = p[i] * scale; \
 			d = d > limit ? limit : d; \
@@ -115,6 +160,8 @@ STEP_F64(clip_f64, CLIP(double))
 
 static const struct rule sgd_rule = {sgd_f32, sgd_f64, 1, 6};
 static const struct rule adam_rule = {adam_f32, adam_f64, 2, 12};
+static const struct rule rmsprop_rule = {rmsprop_f32, rmsprop_f64, 3, 12};
+static const struct rule adagrad_rule = {adagrad_f32, adagrad_f64, 1, 12};
 static const struct rule clip_rule = {clip_f32, clip_f64, 0, 3};
 
 /* ---- one loop over all tensors ---- */
@@ -123,7 +170,7 @@ static const struct rule clip_rule = {clip_f32, clip_f64, 0, 3};
 struct item {
 	char *value;
 	const char *gradient;
-	char *state[2];
+	char *state[QL_TRAINED_STATES];
 	unsigned dtype;
 	size_t size;      /* bytes of an element */
 	int64_t n, first; /* elements; number of its first chunk */
@@ -155,6 +202,17 @@ static const struct item *item_of(const struct loop *l, int64_t chunk)
 	return &l->item[lo];
 }
 
+/* State k from element i on; NULL: none */
+static float *state_f32(const struct item *t, int k, int64_t i)
+{
+	return t->state[k] ? (float *)t->state[k] + i : NULL;
+}
+
+static double *state_f64(const struct item *t, int k, int64_t i)
+{
+	return t->state[k] ? (double *)t->state[k] + i : NULL;
+}
+
 /* Steps 16-bit values in float32, one piece at a time. */
 static void step_half(const struct item *t, step_f32_fn *step, int64_t begin, int64_t end)
 {
@@ -166,8 +224,7 @@ static void step_half(const struct item *t, step_f32_fn *step, int64_t begin, in
 
 		d->to_f32(t->value, i, 1, n, value);
 		d->to_f32(t->gradient, i, 1, n, gradient);
-		step(n, value, gradient, t->state[0] ? (float *)t->state[0] + i : NULL,
-			t->state[1] ? (float *)t->state[1] + i : NULL, &t->numbers);
+		step(n, value, gradient, state_f32(t, 0, i), state_f32(t, 1, i), state_f32(t, 2, i), &t->numbers);
 		d->from_f32(t->value, i, 1, n, value);
 	}
 }
@@ -183,12 +240,10 @@ static void step_body(void *arg, int64_t begin, int64_t end)
 
 		if (t->dtype == QL_float64)
 			l->rule->f64(stop - i, (double *)t->value + i, (const double *)t->gradient + i,
-				t->state[0] ? (double *)t->state[0] + i : NULL,
-				t->state[1] ? (double *)t->state[1] + i : NULL, &t->numbers);
+				state_f64(t, 0, i), state_f64(t, 1, i), state_f64(t, 2, i), &t->numbers);
 		else if (t->dtype == QL_float32)
-			f32(stop - i, (float *)t->value + i, (const float *)t->gradient + i,
-				t->state[0] ? (float *)t->state[0] + i : NULL,
-				t->state[1] ? (float *)t->state[1] + i : NULL, &t->numbers);
+			f32(stop - i, (float *)t->value + i, (const float *)t->gradient + i, state_f32(t, 0, i),
+				state_f32(t, 1, i), state_f32(t, 2, i), &t->numbers);
 		else
 			step_half(t, f32, i, stop);
 	}
@@ -209,7 +264,8 @@ static enum ql_status check_state(
 		ql_shape_text(value->rank, value->shape, a), state ? ql_tensor_text(state, b) : "none");
 }
 
-static enum ql_status check_trained(struct ql_ctx *ctx, const char *what, const struct ql_trained *t, int states)
+/* `states` has a bit for each state that the rule needs. */
+static enum ql_status check_trained(struct ql_ctx *ctx, const char *what, const struct ql_trained *t, unsigned states)
 {
 	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
 	enum ql_status status = QL_OK;
@@ -220,8 +276,9 @@ static enum ql_status check_trained(struct ql_ctx *ctx, const char *what, const 
 	if (t->gradient->q || t->gradient->dtype != t->value->dtype || !ql_tensor_same_shape(t->gradient, t->value))
 		return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted gradients like their parameters, got %s for %s", what,
 			ql_tensor_text(t->gradient, a), ql_tensor_text(t->value, b));
-	for (int i = 0; i < states && !status; i++)
-		status = check_state(ctx, what, t->value, t->state[i]);
+	for (int i = 0; i < QL_TRAINED_STATES && !status; i++)
+		if (states >> i & 1)
+			status = check_state(ctx, what, t->value, t->state[i]);
 	return status;
 }
 
@@ -246,7 +303,7 @@ static enum ql_status fill_item(struct ql_ctx *ctx, struct loop *l, const struct
 		.n = ql_tensor_nelem(t->value),
 		.first = l->chunks};
 	to->copy = dense;
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < QL_TRAINED_STATES; i++)
 		to->state[i] = t->state[i] ? ql_tensor_data(t->state[i]) : NULL;
 	l->chunks += ql_ceil_div(to->n, CHUNK);
 	l->items++;
@@ -289,7 +346,7 @@ static enum ql_status apply_here(
 	for (int i = 0; i < l.items; i++) {
 		if (!status)
 			status = write_back(ctx, list[i].value, l.item[i].copy);
-		for (int s = 0; s < 2; s++)
+		for (int s = 0; s < QL_TRAINED_STATES; s++)
 			if (list[i].state[s])
 				list[i].state[s]->storage->version++;
 	}
@@ -368,7 +425,8 @@ static struct numbers numbers_of(const struct ql_clip *clip, double lr, double d
 }
 
 /* Checks all arguments before writing. */
-static enum ql_status check_all(struct ql_ctx *ctx, const char *what, int n, const struct ql_trained *list, int states)
+static enum ql_status check_all(
+	struct ql_ctx *ctx, const char *what, int n, const struct ql_trained *list, unsigned states)
 {
 	enum ql_status status = QL_OK;
 
@@ -399,7 +457,7 @@ enum ql_status ql_adam_step(struct ql_ctx *ctx, int n, struct ql_trained *list, 
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	struct numbers *numbers = ql_scratch_array(ctx, n, sizeof(*numbers));
 	const char *what = o->decoupled ? "adamw" : "adam";
-	enum ql_status status = numbers ? check_all(ctx, what, n, list, 2) : QL_ERR_MEMORY;
+	enum ql_status status = numbers ? check_all(ctx, what, n, list, 3) : QL_ERR_MEMORY;
 
 	for (int i = 0; i < n && !status; i++) {
 		double t = (double)list[i].step;
@@ -414,6 +472,58 @@ enum ql_status ql_adam_step(struct ql_ctx *ctx, int n, struct ql_trained *list, 
 	}
 	if (!status)
 		status = apply(ctx, what, &adam_op, n, list, numbers);
+	ql_scratch_release(ctx, mark);
+	return status;
+}
+
+/* A rule without a kernel of devices. */
+static enum ql_status apply_on_host(struct ql_ctx *ctx, const char *what, const struct rule *rule, int n,
+	struct ql_trained *list, const struct numbers *numbers)
+{
+	struct ql_trained *host;
+	bool remote;
+	enum ql_status status = ql_optimizer_place(ctx, what, n, list, &remote);
+
+	if (status || !remote)
+		return status ? status : apply_here(ctx, n, list, rule, numbers);
+	status = ql_optimizer_fetch(ctx, what, n, list, &host);
+	if (!status)
+		status = apply_here(ctx, n, host, rule, numbers);
+	return ql_optimizer_return(ctx, n, list, host, status);
+}
+
+enum ql_status ql_rmsprop_step(struct ql_ctx *ctx, int n, struct ql_trained *list, const struct ql_rmsprop *o)
+{
+	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
+	struct numbers *numbers = ql_scratch_array(ctx, n, sizeof(*numbers));
+	unsigned states = 1u | (o->momentum != 0 ? 2u : 0) | (o->centered ? 4u : 0);
+	enum ql_status status = numbers ? check_all(ctx, "rmsprop", n, list, states) : QL_ERR_MEMORY;
+
+	for (int i = 0; i < n && !status; i++) {
+		numbers[i] = numbers_of(&o->clip, o->lr, o->decay);
+		numbers[i].root = o->alpha;
+		numbers[i].keep1 = 1 - o->alpha;
+		numbers[i].momentum = o->momentum;
+		numbers[i].eps = o->eps;
+	}
+	if (!status)
+		status = apply_on_host(ctx, "rmsprop", &rmsprop_rule, n, list, numbers);
+	ql_scratch_release(ctx, mark);
+	return status;
+}
+
+enum ql_status ql_adagrad_step(struct ql_ctx *ctx, int n, struct ql_trained *list, const struct ql_adagrad *o)
+{
+	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
+	struct numbers *numbers = ql_scratch_array(ctx, n, sizeof(*numbers));
+	enum ql_status status = numbers ? check_all(ctx, "adagrad", n, list, 1) : QL_ERR_MEMORY;
+
+	for (int i = 0; i < n && !status; i++) {
+		numbers[i] = numbers_of(&o->clip, o->lr / (1 + (double)(list[i].step - 1) * o->lr_decay), o->decay);
+		numbers[i].eps = o->eps;
+	}
+	if (!status)
+		status = apply_on_host(ctx, "adagrad", &adagrad_rule, n, list, numbers);
 	ql_scratch_release(ctx, mark);
 	return status;
 }

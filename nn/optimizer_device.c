@@ -4,11 +4,12 @@
  */
 #include "nn/optimizer_device.h"
 
+#include "tensor/device_run.h"
 #include "tensor/remote.h"
 #include "tensor/scratch.h"
 
 #define ITEMS 16 /* of a step; as in gpu/kernels/optimizer.cu */
-#define STATES 2
+#define STATES QL_TRAINED_STATES
 #define TENSORS (2 + STATES) /* of an item */
 
 static enum ql_status check_place(
@@ -114,6 +115,51 @@ enum ql_status ql_optimizer_step_on(
 	for (int i = 0; i < made; i++) {
 		ql_tensor_release(ctx, dense[i].value);
 		ql_tensor_release(ctx, dense[i].gradient);
+	}
+	return status;
+}
+
+/* ---- rules without a kernel ---- */
+
+enum ql_status ql_optimizer_fetch(
+	struct ql_ctx *ctx, const char *what, int n, const struct ql_trained *list, struct ql_trained **host)
+{
+	struct ql_trained *made = ql_scratch_array(ctx, n, sizeof(*made));
+	enum ql_status status = ql_device_fallback(ctx, what, ql_tensor_device(list[0].value), "it has no kernel");
+
+	*host = made;
+	if (!made)
+		return QL_ERR_MEMORY;
+	for (int i = 0; i < n; i++)
+		made[i] = (struct ql_trained){.step = list[i].step};
+	for (int i = 0; i < n && !status; i++) {
+		status = ql_tensor_to(ctx, list[i].value, &ql_device_cpu, &made[i].value);
+		if (!status)
+			status = ql_tensor_to(ctx, list[i].gradient, &ql_device_cpu, &made[i].gradient);
+		for (int k = 0; k < STATES && !status; k++)
+			if (list[i].state[k])
+				status = ql_tensor_to(ctx, list[i].state[k], &ql_device_cpu, &made[i].state[k]);
+	}
+	return status ? status : ql_remote_note(ctx, what, ql_tensor_device(list[0].value), "it has no kernel");
+}
+
+enum ql_status ql_optimizer_return(
+	struct ql_ctx *ctx, int n, const struct ql_trained *list, struct ql_trained *host, enum ql_status status)
+{
+	ctx->finishing = true; /* all or nothing */
+	for (int i = 0; i < n && host; i++) {
+		if (!status)
+			status = ql_tensor_copy(ctx, list[i].value, host[i].value);
+		for (int k = 0; k < STATES && !status; k++)
+			if (list[i].state[k])
+				status = ql_tensor_copy(ctx, list[i].state[k], host[i].state[k]);
+	}
+	ctx->finishing = false;
+	for (int i = 0; i < n && host; i++) {
+		ql_tensor_release(ctx, host[i].value);
+		ql_tensor_release(ctx, host[i].gradient);
+		for (int k = 0; k < STATES; k++)
+			ql_tensor_release(ctx, host[i].state[k]);
 	}
 	return status;
 }

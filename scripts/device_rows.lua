@@ -57,7 +57,8 @@ end
 for i = 3, #arg do
 	local file = arg[i]
 	local handle = assert(io.open(file))
-	local elementwise = handle:read 'a':find 'struct ql_map '
+	local text_of = handle:read 'a'
+	local elementwise = text_of:find 'struct ql_map ' or text_of:find 'QL_CURVE%('
 	handle:close()
 	if elementwise then
 		local pipe = assert(io.popen(("%s '%s'"):format(compiler, file)))

@@ -27,11 +27,13 @@ static struct ql_trained *read_trained(lua_State *L, const char *what, int state
 {
 	int same;
 	struct ql_tensor **value = read_list(L, 1, what, n), **gradient = read_list(L, 2, what, &same),
-			 **state[2] = {NULL};
+			 **state[QL_TRAINED_STATES] = {NULL};
 	struct ql_trained *list;
 
 	luaL_argcheck(L, same == *n, 2, "one gradient for each tensor");
-	for (int s = 0; s < states && !lua_isnoneornil(L, 3 + s); s++) {
+	for (int s = 0; s < states; s++) {
+		if (lua_isnoneornil(L, 3 + s))
+			continue;
 		state[s] = read_list(L, 3 + s, what, &same);
 		luaL_argcheck(L, same == *n, 3 + s, "one state for each tensor");
 	}
@@ -39,8 +41,19 @@ static struct ql_trained *read_trained(lua_State *L, const char *what, int state
 	for (int i = 0; i < *n; i++)
 		list[i] = (struct ql_trained){.value = value[i],
 			.gradient = gradient[i],
-			.state = {state[0] ? state[0][i] : NULL, state[1] ? state[1][i] : NULL}};
+			.state = {state[0] ? state[0][i] : NULL, state[1] ? state[1][i] : NULL,
+				state[2] ? state[2][i] : NULL}};
 	return list;
+}
+
+/* The number of the step of each tensor, a list at `index`. */
+static void read_steps(lua_State *L, int index, int n, struct ql_trained *list)
+{
+	for (int i = 0; i < n; i++) {
+		lua_rawgeti(L, index, i + 1);
+		list[i].step = luaL_checkinteger(L, -1);
+		lua_pop(L, 1);
+	}
 }
 
 /* Arguments scale, limit from `index` on. */
@@ -79,12 +92,42 @@ static int adam_step(lua_State *L)
 	struct ql_trained *list = read_trained(L, "adam", 2, &n);
 	enum ql_status status;
 
-	for (int i = 0; i < n; i++) {
-		lua_rawgeti(L, 5, i + 1);
-		list[i].step = luaL_checkinteger(L, -1);
-		lua_pop(L, 1);
-	}
+	read_steps(L, 5, n, list);
 	status = ql_adam_step(ql_ctx_of(L), n, list, &o);
+	return status ? ql_raise(L, status) : 0;
+}
+
+/* rmsprop_step(values, gradients, means of squares, momenta or nil, means or nil, scale, limit, lr, decay, alpha, eps, momentum) */
+static int rmsprop_step(lua_State *L)
+{
+	struct ql_rmsprop o = {.clip = read_clip(L, 6),
+		.lr = luaL_checknumber(L, 8),
+		.decay = luaL_checknumber(L, 9),
+		.alpha = luaL_checknumber(L, 10),
+		.eps = luaL_checknumber(L, 11),
+		.momentum = luaL_checknumber(L, 12),
+		.centered = !lua_isnil(L, 5)};
+	int n;
+	struct ql_trained *list = read_trained(L, "rmsprop", 3, &n);
+	enum ql_status status = ql_rmsprop_step(ql_ctx_of(L), n, list, &o);
+
+	return status ? ql_raise(L, status) : 0;
+}
+
+/* adagrad_step(values, gradients, sums of squares, steps, scale, limit, lr, decay, lr_decay, eps) */
+static int adagrad_step(lua_State *L)
+{
+	struct ql_adagrad o = {.clip = read_clip(L, 5),
+		.lr = luaL_checknumber(L, 7),
+		.decay = luaL_checknumber(L, 8),
+		.lr_decay = luaL_checknumber(L, 9),
+		.eps = luaL_checknumber(L, 10)};
+	int n;
+	struct ql_trained *list = read_trained(L, "adagrad", 1, &n);
+	enum ql_status status;
+
+	read_steps(L, 4, n, list);
+	status = ql_adagrad_step(ql_ctx_of(L), n, list, &o);
 	return status ? ql_raise(L, status) : 0;
 }
 
@@ -116,7 +159,8 @@ static int gradient_clip(lua_State *L)
 int ql_open_optim(lua_State *L)
 {
 	static const luaL_Reg functions[] = {{"sgd_step", sgd_step}, {"adam_step", adam_step},
-		{"gradient_norm", gradient_norm}, {"gradient_clip", gradient_clip}, {NULL, NULL}};
+		{"rmsprop_step", rmsprop_step}, {"adagrad_step", adagrad_step}, {"gradient_norm", gradient_norm},
+		{"gradient_clip", gradient_clip}, {NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	luaL_setfuncs(L, functions, 0);

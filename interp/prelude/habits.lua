@@ -75,7 +75,7 @@ local NN = {
 
 local OPTIM = {
 	CosineAnnealingLR = 'optim.cosine{lr = 1e-3, steps = n}', LBFGS = 'optim.sgd, optim.adam or optim.adamw',
-	OneCycleLR = 'optim.onecycle', RMSprop = 'optim.sgd, optim.adam or optim.adamw', StepLR = 'optim.step',
+	OneCycleLR = 'optim.onecycle', StepLR = 'optim.step',
 	lr_scheduler = 'optim.cosine, optim.step or optim.onecycle', clip_grad_norm_ = 'optim.clip(m, {limit = 1})',
 }
 

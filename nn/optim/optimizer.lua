@@ -106,7 +106,7 @@ local COMMON = {{'lr', 'any', 'learning rate: a number, or a schedule, which is 
 
 -- Makes optim.<name> of an entry: doc fields as for base.doc, and
 --   lr, decay     defaults
---   states(self)  names of the tensors kept for each parameter
+--   states(self)  names of the tensors kept for each parameter, which begin with `first` (default 0)
 --   check(self, options, number)    reads further options into self
 --   step(self, values, gradients, states, steps, scale, limit, lr)    states: one list for each name
 function optimizer.define(optim, entry)
@@ -165,7 +165,7 @@ end
 local function moments(s, name, at)
 	local all, list = s.moments[name], {}
 	for n, i in ipairs(at) do
-		all[i] = all[i] or state_like(s.list[i])
+		all[i] = all[i] or state_like(s.list[i]):add_(s.first or 0)
 		list[n] = all[i]
 	end
 	return list

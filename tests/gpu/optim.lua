@@ -54,6 +54,26 @@ it('has the bits of the CPU', function()
 	end
 end)
 
+it('runs rules without a kernel on the host, with the same bits', function()
+	for name, rule in pairs {rmsprop = function(list) return optim.rmsprop(list, {lr=0.01, momentum=0.9, centered=true, clip=1}) end,
+		adagrad = function(list) return optim.adagrad(list, {lr=0.1, lrdecay=0.1, initial=0.5, decay=0.1}) end} do
+		local a, _, ao = train('cpu', rule, 2)
+		quant.log 'reset'
+		local b, _, bo = train(D, rule, 2)
+		for i = 1, #a do assert(b[i]:device() == D and same(a[i]:detach(), b[i]:detach()), name .. ' ' .. i) end
+		for key, value in pairs(ao:state()) do
+			if type(value) ~= 'number' then assert(same(value, bo:state()[key]), key) end
+		end
+		local noted = false
+		for _, row in ipairs(quant.log()) do noted = noted or row.op == name end
+		assert(noted, name .. ' is not in the ledger')
+		gpu.fallback 'error'
+		local ok, message = pcall(bo.step, bo)
+		gpu.fallback 'silent'
+		assert(not ok and message:find(name .. ': wanted a kernel of ', 1, true), message)
+	end
+end)
+
 it('keeps states where the parameters are', function()
 	local list, _, o = train(D, rules.adam, 1)
 	print(o:state()['first.1']:device() == D, o:state()['second.18']:device() == D)  --> true	true
