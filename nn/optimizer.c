@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One loop runs over all tensors of a list in chunks of CHUNK elements. The formulas are PyTorch's, operation by
- * operation: SGD (momentum without dampening, Nesterov), Adam (Kingma and Ba 2014) and AdamW (Loshchilov and Hutter
- * 2017) with bias correction, RMSprop (Hinton 2012, and Graves 2013 with a mean), Adagrad (Duchi et al. 2011).
+ * One loop runs over all tensors of a list in chunks of CHUNK elements.
  */
 #include "nn/optimizer.h"
 
@@ -9,6 +7,7 @@
 #include <string.h>
 
 #include "nn/optimizer_device.h"
+#include "nn/optimizer_rules.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
@@ -17,152 +16,6 @@
 #define CHUNK 8192
 #define PIECE 1024 /* elements of 16 bits converted at a time */
 #define LANES 16   /* of a sum of squares */
-
-/* Constants of a step, computed once per tensor; gpu/kernels/optimizer.cu has them in this order. */
-struct numbers {
-	double scale, limit, lr, momentum, decay;
-	double keep1, keep2, root, eps, shrink; /* adam: 1 - beta1, 1 - beta2, sqrt(1 - beta2^t), eps, 1 - lr decay */
-	double nesterov;                        /* 0, 1 */
-};
-#define NUMBERS_COUNT ((int)(sizeof(struct numbers) / sizeof(double)))
-
-/* n elements: value p, gradient g, states s, v and w (NULL: none) */
-typedef void step_f32_fn(int64_t n, float *p, const float *g, float *s, float *v, float *w, const struct numbers *k);
-typedef void step_f64_fn(
-	int64_t n, double *p, const double *g, double *s, double *v, double *w, const struct numbers *k);
-
-struct rule {
-	step_f32_fn *const *f32;
-	step_f64_fn *f64;
-	int states;
-	int ns_per_16;
-};
-
-/* ---- loops ---- */
-
-#define CLIPPED(real) \
-	real d = g[i] * scale; \
-	d = d > limit ? limit : d; \
-	d = d < -limit ? -limit : d
-
-#define NUMBERS(real) \
-	const real scale = (real)k->scale, limit = (real)k->limit, lr = (real)k->lr, decay = (real)k->decay
-
-#define SGD(real) \
-	{ \
-		NUMBERS(real); \
-		const real momentum = (real)k->momentum, ahead = (real)k->nesterov; \
-\
-		(void)v, (void)w; \
-		if (!s) { \
-			for (int64_t i = 0; i < n; i++) { \
-				CLIPPED(real); \
-				d = d + decay * p[i]; \
-				p[i] = p[i] - lr * d; \
-			} \
-			return; \
-		} \
-		for (int64_t i = 0; i < n; i++) { \
-			CLIPPED(real); \
-			d = d + decay * p[i]; \
-			s[i] = momentum * s[i] + d; \
-			d = ahead != 0 ? d + momentum * s[i] : s[i]; \
-			p[i] = p[i] - lr * d; \
-		} \
-	}
-
-#define ADAM(real, root_of) \
-	{ \
-		NUMBERS(real); \
-		const real keep1 = (real)k->keep1, beta2 = (real)k->momentum, keep2 = (real)k->keep2; \
-		const real root = (real)k->root, eps = (real)k->eps, shrink = (real)k->shrink; \
-\
-		(void)w; \
-		for (int64_t i = 0; i < n; i++) { \
-			CLIPPED(real); \
-			real x = p[i] * shrink; \
-			d = d + decay * x; \
-			s[i] = s[i] + keep1 * (d - s[i]); \
-			v[i] = v[i] * beta2 + keep2 * d * d; \
-			p[i] = x - lr * s[i] / (root_of(v[i]) / root + eps); \
-		} \
-	}
-
-/* s: mean of squares, v: momentum or NULL, w: mean or NULL, with which the variance divides, which rounding could make negative */
-#define RMSPROP(real, root_of) \
-	{ \
-		NUMBERS(real); \
-		const real alpha = (real)k->root, keep1 = (real)k->keep1, momentum = (real)k->momentum, \
-			   eps = (real)k->eps; \
-\
-		for (int64_t i = 0; i < n; i++) { \
-			CLIPPED(real); \
-			d = d + decay * p[i]; \
-			s[i] = s[i] * alpha + keep1 * d * d; \
-			real square = s[i]; \
-			if (w) { \
-				w[i] = w[i] + keep1 * (d - w[i]); \
-				square = square - w[i] * w[i]; \
-				square = square < 0 ? 0 : square; \
-			} \
-			d = d / (root_of(square) + eps); \
-			if (v) \
-				d = v[i] = v[i] * momentum + d; \
-			p[i] = p[i] - lr * d; \
-		} \
-	}
-
-/* s: sum of squares */
-#define ADAGRAD(real, root_of) \
-	{ \
-		NUMBERS(real); \
-		const real eps = (real)k->eps; \
-\
-		(void)v, (void)w; \
-		for (int64_t i = 0; i < n; i++) { \
-			CLIPPED(real); \
-			d = d + decay * p[i]; \
-			s[i] = s[i] + d * d; \
-			p[i] = p[i] - lr * d / (root_of(s[i]) + eps); \
-		} \
-	}
-
-#define STEP_F32(name, ...) \
-	QL_SIMD(void, name, (int64_t n, float *restrict p, const float *restrict g, float *restrict s, float *restrict v, \
-		float *restrict w, const struct numbers *k), __VA_ARGS__)
-#define STEP_F64(name, ...) \
-	static void name(int64_t n, double *restrict p, const double *restrict g, double *restrict s, \
-		double *restrict v, double *restrict w, const struct numbers *k) __VA_ARGS__
-
-STEP_F32(sgd_f32, SGD(float))
-STEP_F64(sgd_f64, SGD(double))
-STEP_F32(adam_f32, ADAM(float, sqrtf))
-STEP_F64(adam_f64, ADAM(double, sqrt))
-STEP_F32(rmsprop_f32, RMSPROP(float, sqrtf))
-STEP_F64(rmsprop_f64, RMSPROP(double, sqrt))
-STEP_F32(adagrad_f32, ADAGRAD(float, sqrtf))
-STEP_F64(adagrad_f64, ADAGRAD(double, sqrt))
-
-/* Clips gradients: p is the gradient. */
-#define CLIP(real) \
-	{ \
-		NUMBERS(real); \
-\
-		(void)s, (void)v, (void)w, (void)lr, (void)decay, (void)g; \
-		for (int64_t i = 0; i < n; i++) { \
-			real d = p[i] * scale; \
-			d = d > limit ? limit : d; \
-			p[i] = d < -limit ? -limit : d; \
-		} \
-	}
-STEP_F32(clip_f32, CLIP(float))
-STEP_F64(clip_f64, CLIP(double))
-
-static const struct rule sgd_rule = {sgd_f32, sgd_f64, 1, 6};
-static const struct rule adam_rule = {adam_f32, adam_f64, 2, 12};
-static const struct rule rmsprop_rule = {rmsprop_f32, rmsprop_f64, 3, 12};
-static const struct rule adagrad_rule = {adagrad_f32, adagrad_f64, 1, 12};
-static const struct rule clip_rule = {clip_f32, clip_f64, 0, 3};
 
 /* ---- one loop over all tensors ---- */
 
@@ -174,14 +27,14 @@ struct item {
 	unsigned dtype;
 	size_t size;      /* bytes of an element */
 	int64_t n, first; /* elements; number of its first chunk */
-	struct numbers numbers;
+	struct ql_step_numbers numbers;
 	double *sums;           /* for the norm: one per chunk */
 	struct ql_tensor *copy; /* the computed copy, to write back */
 };
 
 struct loop {
 	struct ql_ctx *ctx;
-	const struct rule *rule;
+	const struct ql_step_rule *rule;
 	struct item *item;
 	int items;
 	int64_t chunks;
@@ -214,7 +67,7 @@ static double *state_f64(const struct item *t, int k, int64_t i)
 }
 
 /* Steps 16-bit values in float32, one piece at a time. */
-static void step_half(const struct item *t, step_f32_fn *step, int64_t begin, int64_t end)
+static void step_half(const struct item *t, ql_step_f32_fn *step, int64_t begin, int64_t end)
 {
 	float value[PIECE], gradient[PIECE];
 	const struct ql_dtype_info *d = &ql_dtypes[t->dtype];
@@ -232,7 +85,7 @@ static void step_half(const struct item *t, step_f32_fn *step, int64_t begin, in
 static void step_body(void *arg, int64_t begin, int64_t end)
 {
 	const struct loop *l = arg;
-	step_f32_fn *f32 = l->rule->f32[l->ctx->kernels->simd->variant];
+	ql_step_f32_fn *f32 = l->rule->f32[l->ctx->kernels->simd->variant];
 
 	for (int64_t chunk = begin; chunk < end; chunk++) {
 		const struct item *t = item_of(l, chunk);
@@ -325,8 +178,8 @@ static enum ql_status run(struct ql_ctx *ctx, struct loop *l)
 }
 
 /* numbers[i] belongs to tensor i; tensors of the host. */
-static enum ql_status apply_here(
-	struct ql_ctx *ctx, int n, struct ql_trained *list, const struct rule *rule, const struct numbers *numbers)
+static enum ql_status apply_here(struct ql_ctx *ctx, int n, struct ql_trained *list, const struct ql_step_rule *rule,
+	const struct ql_step_numbers *numbers)
 {
 	struct ql_tensor **keep = ql_scratch_array(ctx, n, sizeof(*keep));
 	struct loop l = {.ctx = ctx, .rule = rule, .item = ql_scratch_array(ctx, n, sizeof(*l.item))};
@@ -372,9 +225,9 @@ static enum ql_status step_infer(struct ql_ctx *ctx, struct ql_call *call)
 static enum ql_status step_eval(struct ql_ctx *ctx, struct ql_call *call)
 {
 	const struct ql_value *numbers = ql_call_attr(call, "numbers");
-	int n = numbers->numbers.n / NUMBERS_COUNT, each = call->n_in / n;
+	int n = numbers->numbers.n / QL_STEP_NUMBERS, each = call->n_in / n;
 	struct ql_trained *list = ql_scratch_array(ctx, n, sizeof(*list));
-	struct numbers *k = ql_scratch_array(ctx, n, sizeof(*k));
+	struct ql_step_numbers *k = ql_scratch_array(ctx, n, sizeof(*k));
 
 	if (!list || !k)
 		return QL_ERR_MEMORY;
@@ -391,7 +244,7 @@ static enum ql_status step_eval(struct ql_ctx *ctx, struct ql_call *call)
 }
 
 static const struct ql_attr step_attrs[] = {
-	{"numbers", QL_ATTR_NUMBERS, QL_REQUIRED, NULL, "struct numbers, for each tensor"},
+	{"numbers", QL_ATTR_NUMBERS, QL_REQUIRED, NULL, "struct ql_step_numbers, for each tensor"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -400,24 +253,24 @@ static const struct ql_attr step_attrs[] = {
 		.doc = {.name = step, .attrs = step_attrs}, .flags = QL_NATIVE, .infer = step_infer, \
 		.eval = step_eval, .impl = &(rule) \
 	}
-static const struct ql_op sgd_op = STEP_OP("sgd_step", sgd_rule), adam_op = STEP_OP("adam_step", adam_rule),
-			  clip_op = STEP_OP("gradient_clip", clip_rule);
+static const struct ql_op sgd_op = STEP_OP("sgd_step", ql_step_sgd), adam_op = STEP_OP("adam_step", ql_step_adam),
+			  clip_op = STEP_OP("gradient_clip", ql_step_clip);
 
 /* numbers[i] belongs to tensor i. */
 static enum ql_status apply(struct ql_ctx *ctx, const char *what, const struct ql_op *op, int n,
-	struct ql_trained *list, const struct numbers *numbers)
+	struct ql_trained *list, const struct ql_step_numbers *numbers)
 {
 	bool remote;
 	enum ql_status status = ql_optimizer_place(ctx, what, n, list, &remote);
 
 	if (status || !remote)
 		return status ? status : apply_here(ctx, n, list, op->impl, numbers);
-	return ql_optimizer_step_on(ctx, op, n, list, &numbers->scale, NUMBERS_COUNT);
+	return ql_optimizer_step_on(ctx, op, n, list, &numbers->scale, QL_STEP_NUMBERS);
 }
 
-static struct numbers numbers_of(const struct ql_clip *clip, double lr, double decay)
+static struct ql_step_numbers numbers_of(const struct ql_clip *clip, double lr, double decay)
 {
-	return (struct numbers){.scale = clip->scale,
+	return (struct ql_step_numbers){.scale = clip->scale,
 		.limit = clip->limit > 0 ? clip->limit : INFINITY,
 		.lr = lr,
 		.decay = decay,
@@ -438,7 +291,7 @@ static enum ql_status check_all(
 enum ql_status ql_sgd_step(struct ql_ctx *ctx, int n, struct ql_trained *list, const struct ql_sgd *options)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
-	struct numbers *numbers = ql_scratch_array(ctx, n, sizeof(*numbers));
+	struct ql_step_numbers *numbers = ql_scratch_array(ctx, n, sizeof(*numbers));
 	enum ql_status status = numbers ? check_all(ctx, "sgd", n, list, options->momentum != 0) : QL_ERR_MEMORY;
 
 	for (int i = 0; i < n && !status; i++) {
@@ -455,7 +308,7 @@ enum ql_status ql_sgd_step(struct ql_ctx *ctx, int n, struct ql_trained *list, c
 enum ql_status ql_adam_step(struct ql_ctx *ctx, int n, struct ql_trained *list, const struct ql_adam *o)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
-	struct numbers *numbers = ql_scratch_array(ctx, n, sizeof(*numbers));
+	struct ql_step_numbers *numbers = ql_scratch_array(ctx, n, sizeof(*numbers));
 	const char *what = o->decoupled ? "adamw" : "adam";
 	enum ql_status status = numbers ? check_all(ctx, what, n, list, 3) : QL_ERR_MEMORY;
 
@@ -477,8 +330,8 @@ enum ql_status ql_adam_step(struct ql_ctx *ctx, int n, struct ql_trained *list, 
 }
 
 /* A rule without a kernel of devices. */
-static enum ql_status apply_on_host(struct ql_ctx *ctx, const char *what, const struct rule *rule, int n,
-	struct ql_trained *list, const struct numbers *numbers)
+static enum ql_status apply_on_host(struct ql_ctx *ctx, const char *what, const struct ql_step_rule *rule, int n,
+	struct ql_trained *list, const struct ql_step_numbers *numbers)
 {
 	struct ql_trained *host;
 	bool remote;
@@ -495,7 +348,7 @@ static enum ql_status apply_on_host(struct ql_ctx *ctx, const char *what, const 
 enum ql_status ql_rmsprop_step(struct ql_ctx *ctx, int n, struct ql_trained *list, const struct ql_rmsprop *o)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
-	struct numbers *numbers = ql_scratch_array(ctx, n, sizeof(*numbers));
+	struct ql_step_numbers *numbers = ql_scratch_array(ctx, n, sizeof(*numbers));
 	unsigned states = 1u | (o->momentum != 0 ? 2u : 0) | (o->centered ? 4u : 0);
 	enum ql_status status = numbers ? check_all(ctx, "rmsprop", n, list, states) : QL_ERR_MEMORY;
 
@@ -507,7 +360,7 @@ enum ql_status ql_rmsprop_step(struct ql_ctx *ctx, int n, struct ql_trained *lis
 		numbers[i].eps = o->eps;
 	}
 	if (!status)
-		status = apply_on_host(ctx, "rmsprop", &rmsprop_rule, n, list, numbers);
+		status = apply_on_host(ctx, "rmsprop", &ql_step_rmsprop, n, list, numbers);
 	ql_scratch_release(ctx, mark);
 	return status;
 }
@@ -515,7 +368,7 @@ enum ql_status ql_rmsprop_step(struct ql_ctx *ctx, int n, struct ql_trained *lis
 enum ql_status ql_adagrad_step(struct ql_ctx *ctx, int n, struct ql_trained *list, const struct ql_adagrad *o)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
-	struct numbers *numbers = ql_scratch_array(ctx, n, sizeof(*numbers));
+	struct ql_step_numbers *numbers = ql_scratch_array(ctx, n, sizeof(*numbers));
 	enum ql_status status = numbers ? check_all(ctx, "adagrad", n, list, 1) : QL_ERR_MEMORY;
 
 	for (int i = 0; i < n && !status; i++) {
@@ -523,7 +376,7 @@ enum ql_status ql_adagrad_step(struct ql_ctx *ctx, int n, struct ql_trained *lis
 		numbers[i].eps = o->eps;
 	}
 	if (!status)
-		status = apply_on_host(ctx, "adagrad", &adagrad_rule, n, list, numbers);
+		status = apply_on_host(ctx, "adagrad", &ql_step_adagrad, n, list, numbers);
 	ql_scratch_release(ctx, mark);
 	return status;
 }
@@ -533,7 +386,7 @@ enum ql_status ql_adagrad_step(struct ql_ctx *ctx, int n, struct ql_trained *lis
 enum ql_status ql_gradient_clip(struct ql_ctx *ctx, int n, struct ql_tensor *const *list, const struct ql_clip *clip)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
-	struct numbers *numbers = ql_scratch_array(ctx, n, sizeof(*numbers));
+	struct ql_step_numbers *numbers = ql_scratch_array(ctx, n, sizeof(*numbers));
 	struct ql_trained *trained = ql_scratch_array(ctx, n, sizeof(*trained));
 	enum ql_status status = numbers && trained ? QL_OK : QL_ERR_MEMORY;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Steps of optimizers over lists of tensors, in place, and the norm of gradients: the formulas of nn/optimizer.c, operation
+ * Steps of optimizers over lists of tensors, in place, and the norm of gradients: the formulas of nn/optimizer_rules.c, operation
  * by operation, and its order of sums. A launch takes all tensors of a call that have one dtype; a block takes CHUNK elements
  * of one of them.
  *
@@ -23,7 +23,7 @@
 #define PIECE 1024   /* elements of 16 bits whose lanes are joined */
 #define ALL 0xffffffffu
 
-/* struct numbers of nn/optimizer.c */
+/* struct ql_step_numbers of nn/optimizer_rules.h */
 template <typename R> struct numbers {
 	R scale, limit, lr, momentum, decay, keep1, keep2, root, eps, shrink, nesterov;
 };
