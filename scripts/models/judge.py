@@ -27,10 +27,6 @@ def vision(name, size=224, **options):
     return make
 
 
-class FirstOutput:
-    pass
-
-
 def text(kind, **options):
     """A small model of transformers; its logits or last hidden state."""
     def make():
@@ -40,7 +36,6 @@ def text(kind, **options):
                'Qwen2': 'Qwen2ForCausalLM', 'Albert': 'AlbertModel', 'Roberta': 'RobertaModel'}[kind]
         model = getattr(transformers, cls)(config)
         model.config.use_cache = False
-        model.config.return_dict = False
 
         class Wrapped(torch.nn.Module):
             def __init__(self):
@@ -48,7 +43,8 @@ def text(kind, **options):
                 self.m = model
 
             def forward(self, ids):
-                return self.m(ids, use_cache=False)[0] if cls.endswith('LM') or 'LMHead' in cls else self.m(ids)[0]
+                out = self.m(ids, use_cache=False) if cls.endswith(('LM', 'LMHeadModel')) else self.m(ids)
+                return out.logits if hasattr(out, 'logits') else out.last_hidden_state
         ids = torch.randint(1, 500, (1, 24), generator=torch.Generator().manual_seed(2))
         return Wrapped(), (ids,), ['ids']
     return make

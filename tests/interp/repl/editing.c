@@ -178,7 +178,7 @@ static void test_completion(struct terminal *t)
 	fresh(t, 14);
 	SHOWS(t, "%tim\t", "In [14]: %time\n time     timeit", 14);
 	fresh(t, 14);
-	SHOWS(t, "help 'tensor.thr\t", "In [14]: help 'tensor.threads", 29);
+	SHOWS(t, "help 'tensor.threa\t", "In [14]: help 'tensor.threads", 29);
 	fresh(t, 14);
 	CASE("file names");
 	SHOWS(t, "io.open 'tests/interp/repl/edit\t",
