@@ -83,9 +83,10 @@ static enum ql_status check_output(struct ql_ctx *ctx, const char *text, const s
 {
 	for (int i = 0; i < e->out.n; i++) {
 		int label = e->out.label[i];
-		bool known =
-			ql_term_find(&e->in[0], label) >= 0 || (e->operands > 1 && ql_term_find(&e->in[1], label) >= 0);
+		bool known = false;
 
+		for (int k = 0; k < e->operands; k++)
+			known = known || ql_term_find(&e->in[k], label) >= 0;
 		if (!known)
 			return bad(ctx, text, "every letter of the result in an operand");
 		for (int k = 0; k < i; k++)

@@ -8,6 +8,7 @@
 
 #define QL_LABEL_DOTS 256 /* labels >= this are axes of "...", counted from its last; below: letters */
 #define QL_LABELS (QL_LABEL_DOTS + QL_MAX_RANK)
+#define QL_TERMS 8 /* operands, at most */
 
 struct ql_term {
 	int n;
@@ -15,7 +16,7 @@ struct ql_term {
 };
 
 struct ql_equation {
-	struct ql_term in[2], out;
+	struct ql_term in[QL_TERMS], out;
 	int operands;
 	int64_t size[QL_LABELS]; /* of a label; 0 while unknown */
 	bool known[QL_LABELS];

@@ -24,7 +24,7 @@
 #define QL_ANYWHERE 2048u   /* eval is made of views, copies and other ops: it runs where its operands are */
 #define QL_MAPPED 4096u     /* impl is a struct ql_map whose rows give result 0, though eval is not ql_map_eval */
 #define QL_ENCODES 8192u    /* the elements of the result are those of operand 0 under the spec */
-/* Except with training=true: row i along the first axis, if the result has as many as operand 0, follows from row i of operand 0 and all
+/* Except with training=true, or a border along the first axis: row i along the first axis, if the result has as many as operand 0, follows from row i of operand 0 and all
  * of the other operands, with the same bits whatever rows are beside it; for sums of floats: where there are 32 rows at least. */
 #define QL_BY_ROWS 16384u
 #define QL_WAITING 32768u /* operand 0 may be codes that wait (encode_later.h) if the path that is chosen takes them */

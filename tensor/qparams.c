@@ -187,16 +187,16 @@ bool ql_qparams_monotone(const struct ql_qparams *q)
 
 /* ---- views ---- */
 
-enum follow { PERMUTE, NARROW, SELECT, RESHAPE, EXPAND };
+enum follow { PERMUTE, SLICE, SELECT, RESHAPE, EXPAND };
 
 /* A view operation on scale, zero_point, shift and bits, in their own axes. */
 struct change {
 	enum follow kind;
 	const char *op;
-	int axis;              /* NARROW, SELECT */
-	int64_t start, length; /* NARROW; SELECT: start is the index */
-	const int *order;      /* PERMUTE */
-	int rank;              /* RESHAPE, EXPAND */
+	int axis;                    /* SLICE, SELECT */
+	int64_t start, step, length; /* SLICE; SELECT: start is the index */
+	const int *order;            /* PERMUTE */
+	int rank;                    /* RESHAPE, EXPAND */
 	int64_t shape[QL_MAX_RANK];
 };
 
@@ -207,7 +207,7 @@ static enum ql_status apply(struct ql_ctx *ctx, const struct change *c, struct q
 
 	switch (c->kind) {
 	case PERMUTE: return ql_view_permute(ctx, c->op, t, c->order, out);
-	case NARROW: return ql_view_narrow(ctx, c->op, t, c->axis, c->start, c->length, out);
+	case SLICE: return ql_view_slice(ctx, c->op, t, c->axis, c->start, c->step, c->length, out);
 	case SELECT: return ql_view_select(ctx, c->op, t, c->axis, c->start, out);
 	case EXPAND: return ql_view_expand(ctx, c->op, t, c->rank, c->shape, out);
 	case RESHAPE: break;
@@ -306,14 +306,15 @@ static enum ql_status cuts_block(struct ql_ctx *ctx, const char *op, const struc
 		op, q->block, q->block_axis + 1);
 }
 
-enum ql_status ql_qparams_narrow(struct ql_ctx *ctx, const char *op, const struct ql_tensor *t, int axis, int64_t start,
-	int64_t length, struct ql_qparams **out)
+enum ql_status ql_qparams_slice(struct ql_ctx *ctx, const char *op, const struct ql_tensor *t, int axis, int64_t start,
+	int64_t step, int64_t length, struct ql_qparams **out)
 {
 	struct ql_qparams *q = t->q;
-	struct change c = {.kind = NARROW, .op = op, .axis = axis, .start = start, .length = length};
+	struct change c = {.kind = SLICE, .op = op, .axis = axis, .start = start, .step = step, .length = length};
 
 	if (q->block && axis == q->block_axis) {
-		if (start % q->block || (length % q->block && start + length != t->shape[axis]))
+		if ((step != 1 && q->block > 1) || start % q->block ||
+			(length % q->block && start + length != t->shape[axis]))
 			return cuts_block(ctx, op, q);
 		c.start = start / q->block;
 		c.length = ql_ceil_div(length, q->block);

@@ -132,8 +132,9 @@ bool ql_qparams_monotone(const struct ql_qparams *q);
 /* Views. Each gives the params of the view, or fails naming `op` and suggesting :dequantize(). */
 enum ql_status ql_qparams_permute(
 	struct ql_ctx *ctx, const struct ql_tensor *t, const int *order, struct ql_qparams **out);
-enum ql_status ql_qparams_narrow(struct ql_ctx *ctx, const char *op, const struct ql_tensor *t, int axis, int64_t start,
-	int64_t length, struct ql_qparams **out);
+/* Of the indices start, start + step, …; only of whole blocks, so that step is 1 along an axis of blocks. */
+enum ql_status ql_qparams_slice(struct ql_ctx *ctx, const char *op, const struct ql_tensor *t, int axis, int64_t start,
+	int64_t step, int64_t length, struct ql_qparams **out);
 enum ql_status ql_qparams_select(struct ql_ctx *ctx, const char *op, const struct ql_tensor *t, int axis, int64_t index,
 	struct ql_qparams **out);
 enum ql_status ql_qparams_reshape(struct ql_ctx *ctx, const char *op, const struct ql_tensor *t, int rank,

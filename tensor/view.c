@@ -3,6 +3,7 @@
  */
 #include "tensor/view.h"
 
+#include "tensor/closed.h"
 #include "tensor/qparams.h"
 
 /* The rule for packed types: at most one axis of stride 1, all other strides in whole groups. */
@@ -76,19 +77,69 @@ enum ql_status ql_view_permute(
 enum ql_status ql_view_narrow(struct ql_ctx *ctx, const char *op, const struct ql_tensor *t, int axis, int64_t start,
 	int64_t length, struct ql_tensor **out)
 {
+	return ql_view_slice(ctx, op, t, axis, start, 1, length, out);
+}
+
+/* Gives a contiguous copy of `view`, a header on the stack whose strides may be negative, that owns `q`. */
+static enum ql_status give_copy(
+	struct ql_ctx *ctx, const struct ql_tensor *view, struct ql_qparams *q, struct ql_tensor **out)
+{
+	enum ql_status status = ql_closed_open(ctx, view->storage);
+
+	if (!status) {
+		status = ql_tensor_new_on(ctx, view->storage->device, view->dtype, view->rank, view->shape, out);
+		if (!status)
+			status = ql_tensor_copy(ctx, *out, view);
+		ql_closed_close(ctx, view->storage);
+	}
+	if (status) {
+		ql_qparams_release(ctx, q);
+		ql_tensor_release(ctx, *out);
+		*out = NULL;
+		return status;
+	}
+	(*out)->q = q;
+	return QL_OK;
+}
+
+enum ql_status ql_view_slice(struct ql_ctx *ctx, const char *op, const struct ql_tensor *t, int axis, int64_t start,
+	int64_t step, int64_t length, struct ql_tensor **out)
+{
 	struct ql_tensor view = *t;
 	struct ql_qparams *q = NULL;
 	enum ql_status status;
 
 	*out = NULL;
+	step = length > 1 ? step : 1;
 	view.shape[axis] = length;
+	view.stride[axis] *= step;
 	view.offset += start * t->stride[axis];
 	if (t->q) {
-		status = ql_qparams_narrow(ctx, op, t, axis, start, length, &q);
+		status = ql_qparams_slice(ctx, op, t, axis, start, step, length, &q);
 		if (status)
 			return status;
 	}
-	return give(ctx, op, t, &view, q, out);
+	return step < 0 ? give_copy(ctx, &view, q, out) : give(ctx, op, t, &view, q, out);
+}
+
+enum ql_status ql_view_range(struct ql_ctx *ctx, const char *what, int64_t first, int64_t last, int64_t step,
+	int64_t size, int64_t *start, int64_t *length)
+{
+	int64_t from = first < 0 ? first + size + 1 : first, to = last < 0 ? last + size + 1 : last;
+	bool up = step > 0, empty = up ? from > to : from < to;
+	enum ql_status status;
+
+	if (step == 0)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: step: wanted a number other than 0, got 0", what);
+	*start = *length = 0;
+	if (empty && from >= up && from <= size + up && to >= !up && to <= size + !up)
+		return QL_OK;
+	status = ql_index(ctx, what, first, size, start);
+	if (!status)
+		status = ql_index(ctx, what, last, size, &to);
+	if (!status)
+		*length = (to - *start) / step + 1;
+	return status;
 }
 
 enum ql_status ql_view_select(

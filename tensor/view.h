@@ -13,6 +13,14 @@ enum ql_status ql_view_permute(
 	struct ql_ctx *ctx, const char *op, const struct ql_tensor *t, const int *order, struct ql_tensor **out);
 enum ql_status ql_view_narrow(struct ql_ctx *ctx, const char *op, const struct ql_tensor *t, int axis, int64_t start,
 	int64_t length, struct ql_tensor **out);
+/* The indices start, start + step, … of the axis, `length` of them; step is not 0. A negative step gives a copy. */
+enum ql_status ql_view_slice(struct ql_ctx *ctx, const char *op, const struct ql_tensor *t, int axis, int64_t start,
+	int64_t step, int64_t length, struct ql_tensor **out);
+/* 1-based ends of the user, both included and negative from the end, of a range on an axis of this size: its first index,
+ * 0-based, and its length. A range whose ends are in the other order than the step is empty; it may begin or end one
+ * index outside of the axis. */
+enum ql_status ql_view_range(struct ql_ctx *ctx, const char *what, int64_t first, int64_t last, int64_t step,
+	int64_t size, int64_t *start, int64_t *length);
 /* Removes the axis. */
 enum ql_status ql_view_select(
 	struct ql_ctx *ctx, const char *op, const struct ql_tensor *t, int axis, int64_t index, struct ql_tensor **out);

@@ -34,6 +34,17 @@ static bool is_zero(const struct ql_gpu_call *call)
 	return !strcmp(call->op, "zeros") || !strcmp(call->op, "empty");
 }
 
+/* The diagonal of the result. */
+static void start_eye(const struct ql_gpu_call *call, construction *c)
+{
+	int64_t m = call->out->shape[0], n = call->out->shape[1], k = ql_option_integer(call, "diagonal", 0);
+	int64_t right = k < 0 ? 0 : k < n ? k : n, down = k > 0 ? 0 : k > -m ? -k : m;
+
+	c->n = m - down < n - right ? m - down : n - right;
+	c->stride = n + 1;
+	c->out = static_cast<char *>(c->out) + (down * n + right) * ql_element_get(c->to).bits / 8;
+}
+
 static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_call *call)
 {
 	const struct ql_gpu_tensor *out = call->out;
@@ -52,8 +63,9 @@ static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_cal
 		error = cudaMemsetAsync(c.out, 0, (size_t)(c.n * ql_element_get(c.to).bits / 8), place->stream);
 		if (error || !is_eye)
 			return error;
-		c.n = out->shape[0] < out->shape[1] ? out->shape[0] : out->shape[1];
-		c.stride = out->shape[1] + 1;
+		start_eye(call, &c);
+		if (c.n <= 0)
+			return cudaSuccess;
 	}
 	if (!strcmp(call->op, "arange")) {
 		c.range = true;

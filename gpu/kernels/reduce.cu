@@ -5,6 +5,7 @@
  */
 #include "gpu/kernels/launch.h"
 #include "gpu/kernels/number.h"
+#include "gpu/kernels/options.h"
 #include "gpu/kernels/strided.h"
 
 #define THREADS 256
@@ -381,6 +382,8 @@ static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 		return ql_refuse(p, "elements of less than a byte");
 	if (!ql_dense(out))
 		return ql_refuse(p, "the result is a view");
+	if (ql_option_integer(call, "last", 0))
+		return ql_refuse(p, "the last of equal elements");
 	if (parts > INT32_MAX / PART || (parts == 0 && what >= MAX && what <= ARGMIN))
 		return ql_refuse(p, parts ? "a result of more than 2^31 elements" : "no elements");
 	p->path = !ql_element_float(from) ? "int64" : ql_element_get(from).bits == 64 ? "float64" : "float32";

@@ -186,10 +186,15 @@ concept('indexing', [[Indices start at 1; ranges include both ends; negative ind
   x[2]                 index 2 of axis 1; the result has one axis less
   x[{ {1,10}, {}, 3 }] rows 1 to 10, all of axis 2, index 3 of axis 3
   x['1:10, :, 3']      the same as text
-  x[mask]              the elements where a bool tensor is true
-  x[2] = 0             assigns; also with slices and masks]],
+  x['1:9:2, ::-1']     every second of rows 1 to 9, axis 2 from its end
+  x[{ {1,9,2} }]       a range with a step; '3:2' is empty
+  x[mask]              the elements where a bool tensor is true; of one axis: rows
+  x[ids]               the rows that an integer tensor names
+  x[{ {}, ids }]       the columns that it names
+  x[2] = 0             assigns; also with slices, masks and indices]],
 	[[x = tensor{{1,2,3},{4,5,6}}
 print(x['2, 1:2']:totable()[2])  --> 5.0
+print(x[{2, {-1, 1, -2}}])  --> float32(2)  6 4
 print(x[-1][-1]:item())  --> 6.0]])
 
 concept('fallback', [[Every op works on quantized tensors. If there is an integer path (products, relu, max, add/mul/cat with out=), it computes

@@ -1,9 +1,11 @@
 -- SPDX-License-Identifier: MIT
 -- Ops without a C version, and the reason; tests/nn/export/ops.lua requires an exporter or a reason for every op.
 local RANDOM = 'its results are random and differ in each run'
+local SIZES = 'its size depends on values'
 local LOSS = 'losses are for training only; export the output of the model'
 return {
 	rand = RANDOM, randn = RANDOM, randint = RANDOM, dropout = RANDOM .. '; in use nn.Dropout is left out',
-	empty = 'its elements have no values', maskedselect = 'its size depends on values; tensor.where and sums of products with a mask keep sizes',
+	empty = 'its elements have no values', maskedselect = SIZES .. '; tensor.where and sums of products with a mask keep sizes',
+	nonzero = SIZES, unique = SIZES, bincount = SIZES .. '; x:onehot(n):sum(1) counts numbers up to n',
 	mse = LOSS, crossentropy = LOSS, bce = LOSS, bcelogits = LOSS,
 }

@@ -116,7 +116,7 @@ local function infer_first(g, node)
 	end
 	if node.attrs.out then return {of_spec(was, node.attrs.out)} end
 	if form and form.gives == 'same' and first and (first.spec or was.spec) then
-		if first.spec and form.keeps and not form.keeps(first.spec) then return {{shape = was.shape, dtype = 'float32'}} end
+		if first.spec and form.keeps and not form.keeps(first.spec, node) then return {{shape = was.shape, dtype = 'float32'}} end
 		local spec = first.spec and first.spec.axis and was.spec or first.spec
 		return {{shape = was.shape, dtype = first.spec and first.dtype or 'float32', spec = spec, alias = was.alias}}
 	end

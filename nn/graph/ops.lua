@@ -7,7 +7,7 @@
 --   inputs   operands that are activations and can be codes;  weights  operands that are weights
 --   gives    result: 'codes': has out=, the spec of the result; 'float': floats from codes; 'same': codes of the input's spec;
 --            'places': plain integers from codes
---   keeps(spec)  'same': whether codes of that spec stay codes; otherwise the op gives floats; nil: always
+--   keeps(spec, node)  'same': whether codes of that spec stay codes; otherwise the op gives floats; nil: always
 --   needs    true: it is an integer op only if its operands are codes of known range and (except 'places') out= is given
 --   all      every operand is an activation;  numbers  some may be numbers, which are not changed
 --   decodes  the op itself decodes codes of weights: in mode weight_only it is not changed
@@ -73,12 +73,12 @@ function ops.quantizable()
 	return names
 end
 
--- A copy with the slices {axis, first, length} replaced.
+-- A copy with the slices replaced: {axis, first, length}, {axis, index, 0} or {axis, first, last, step}.
 local function assign(x, value, slices)
 	local y = x:clone()
 	local view = y
 	for _, s in ipairs(slices) do
-		view = s[3] == 0 and view:select(s[1], s[2]) or view:narrow(s[1], s[2], s[3])
+		view = s[4] and view:slice(s[1], s[2], s[3], s[4]) or s[3] == 0 and view:select(s[1], s[2]) or view:narrow(s[1], s[2], s[3])
 	end
 	view:copy_(value)
 	return y

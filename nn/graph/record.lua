@@ -7,6 +7,7 @@ local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local like = internal.import 'quant/like'
 local module = internal.import 'nn/base/module'
+local expand = internal.import 'nn/graph/expand'
 local fail, is_tensor = base.fail, base.is_tensor
 local identity, storage = internal.identity, internal.storage
 
@@ -52,6 +53,9 @@ function record:value_of(tensor)
 	return value
 end
 
+-- Ops whose results have sizes that depend on values, as they are written.
+local BY_VALUES = {maskedselect = 'x[mask]', nonzero = 'x:nonzero()', unique = 'x:unique()'}
+
 function record:add(op, operands, attrs, results)
 	local node = {op = op, attrs = attrs, operands = {}, results = {}, scope = self.scope, tainted = false}
 	for i, operand in ipairs(operands) do
@@ -61,9 +65,9 @@ function record:add(op, operands, attrs, results)
 			node.traced = node.operands[i].node.op ~= 'const' or node.traced or 'weights'
 		end
 	end
-	if op == 'maskedselect' and node.tainted then
-		fail('trace: %s: wanted sizes that depend on the sizes of the input only, got x[mask], whose size depends on values',
-			record.where(self.scope))
+	if BY_VALUES[op] and node.tainted then
+		fail('trace: %s: wanted sizes that depend on the sizes of the input only, got %s, whose size depends on values',
+			record.where(self.scope), BY_VALUES[op])
 	end
 	self.nodes[#self.nodes + 1] = node
 	if self.scope then table.insert(self.scope.nodes, node) end
@@ -74,6 +78,9 @@ function record:add(op, operands, attrs, results)
 	return node
 end
 
+-- Writes that cast to the dtype of the destination; some have indices, too.
+local CASTS = {assign = true, maskedassign = true, indexassign = true, scatter = true, scatternd = true}
+
 -- In place: the tensor's box holds a new value from now on, and its views are stale.
 function record:write(op, operands, attrs)
 	local tensor = operands[1]
@@ -83,7 +90,7 @@ function record:write(op, operands, attrs)
 			before.node.op == 'input' and 'the input' or 'a tensor that existed before the call')
 	end
 	for i, operand in ipairs(operands) do
-		local free = op == 'assign' or op == 'maskedassign' -- these cast to the dtype of the destination
+		local free = CASTS[op]
 		if is_tensor(operand) and operand:dtype() ~= tensor:dtype() and not free or tensor:quantized() then
 			fail('trace: %s: %s_: wanted operands of one float dtype, got %s; write x = x:%s(…)', record.where(self.scope), op,
 				internal.describe(operands[i]), op)
@@ -98,6 +105,13 @@ function record:write(op, operands, attrs)
 	for _, value in ipairs(given) do node.tainted = node.tainted or type(value) == 'table' and value.node.tainted end
 end
 
+-- The view of a slice: {axis, first, length}, {axis, index, 0} or {axis, first, last, step}.
+local function slice_op(s)
+	if s[4] then return 'slice', {axis = s[1], first = s[2], last = s[3], step = s[4]} end
+	if s[3] == 0 then return 'select', {axis = s[1], index = s[2]} end
+	return 'narrow', {axis = s[1], start = s[2], length = s[3]}
+end
+
 -- Applies the slices one by one: only the last result has a tensor; the others follow from the sizes.
 function record:slices(x, slices, result)
 	if #slices == 0 then
@@ -107,11 +121,11 @@ function record:slices(x, slices, result)
 	end
 	local value, shape = self:value_of(x), {x:size()}
 	for i, s in ipairs(slices) do
-		local one = s[3] == 0
-		local attrs = one and {axis = s[1], index = s[2]} or {axis = s[1], start = s[2], length = s[3]}
-		local node = {op = one and 'select' or 'narrow', attrs = attrs, operands = {value}, scope = self.scope, tainted = value.node.tainted}
-		if one then table.remove(shape, s[1]) else shape[s[1]] = s[3] end
-		node.results = {{shape = {table.unpack(shape)}, dtype = x:dtype(), spec = x:quantized() and x:spec() or nil, alias = 1}}
+		local op, attrs = slice_op(s)
+		local node = {op = op, attrs = attrs, operands = {value}, scope = self.scope, tainted = value.node.tainted}
+		if op == 'select' then table.remove(shape, s[1]) else shape[s[1]] = s[4] and math.max(0, (s[3] - s[2]) // s[4] + 1) or s[3] end
+		node.results = {{shape = {table.unpack(shape)}, dtype = x:dtype(), spec = x:quantized() and x:spec() or nil,
+			alias = not (s[4] and s[4] < 0) and 1}}
 		self.nodes[#self.nodes + 1] = node
 		if self.scope then table.insert(self.scope.nodes, node) end
 		value = i == #slices and self:new_value(result, node, 1) or {node = node, at = 1, storage = value.storage, version = value.version}
@@ -122,7 +136,9 @@ local events = {}
 
 function events.op(self, op, operands, attrs, results, in_place)
 	if in_place then return self:write(op, operands, attrs) end
-	self:add(op, operands, attrs, results)
+	local steps = expand[op] and expand[op](operands, attrs, results)
+	if not steps then return self:add(op, operands, attrs, results) end
+	for _, step in ipairs(steps) do self:add(step.op, step.operands, step.attrs, step.results) end
 end
 
 function events.index(self, x, slices, result) self:slices(x, slices, result) end

@@ -28,10 +28,16 @@ local function row_of(result)
 	return n
 end
 
+-- A border along the axis of rows, which may keep their number.
+local function moves_rows(node)
+	local sizes = node.attrs.sizes
+	return sizes and #sizes // 2 >= #node.results[1].shape
+end
+
 -- Whether a node computes row by row from these operands, those that are no constants; `first`: only operand 1 is one.
 local function by_rows(node, rows, first)
 	local info = ops.info(node.op)
-	if info.by_rows then return first and not node.attrs.training end
+	if info.by_rows then return first and not node.attrs.training and not moves_rows(node) end
 	for _, row in ipairs(rows) do
 		if #row.shape ~= #node.results[1].shape then return false end
 	end

@@ -23,7 +23,7 @@ static bool match_pad(struct ql_call *call, const char **reason)
 	if (!one_scale(call, reason))
 		return false;
 	*reason = "a border that is not 0 may have no code";
-	return ql_call_float(call, "value", 0) == 0;
+	return ql_pad_is_constant(call) && ql_call_float(call, "value", 0) == 0;
 }
 
 /* Sets every element to the zero point. */
@@ -55,12 +55,13 @@ static enum ql_status copy_inner(struct ql_ctx *ctx, const struct ql_call *call,
 		ql_images_strides(&from);
 		ql_images_strides(&to);
 	}
+	from = ql_pad_cropped(call, &from);
 	for (int d = 0; d < x->rank; d++) {
 		ql_pad_sizes(call, d, &before, &after);
-		to.offset += before * to.stride[d];
-		to.shape[d] = x->shape[d];
+		to.offset += ql_max64(before, 0) * to.stride[d];
+		to.shape[d] = from.shape[d];
 	}
-	return ql_tensor_nelem(x) ? ql_tensor_copy(ctx, &to, &from) : QL_OK;
+	return ql_tensor_nelem(&from) ? ql_tensor_copy(ctx, &to, &from) : QL_OK;
 }
 
 static enum ql_status eval_pad(struct ql_ctx *ctx, struct ql_call *call)

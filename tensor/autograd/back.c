@@ -492,3 +492,24 @@ uint32_t ql_saves_other(const struct ql_call *call)
 {
 	return (call->in[1]->node ? QL_SAVE(0) : 0) | (call->in[0]->node ? QL_SAVE(1) : 0);
 }
+
+struct ql_tensor *ql_back_nonzero(struct ql_back *b, struct ql_tensor *x, struct ql_tensor **zeros)
+{
+	struct ql_tensor *is_zero = ql_back_run(b, &ql_op_eq, x, ql_back_number(b, 0, x)),
+			 *one = ql_back_number(b, 1, x);
+
+	*zeros = ql_back_run3(b, &ql_op_where, is_zero, one, ql_back_number(b, 0, x));
+	return ql_back_run3(b, &ql_op_where, is_zero, one, x);
+}
+
+struct ql_tensor *ql_back_others(
+	struct ql_back *b, struct ql_tensor *x, struct ql_tensor *product, struct ql_tensor *zeros)
+{
+	struct ql_tensor *none = ql_back_number(b, 0, product), *is_zero = ql_back_run(b, &ql_op_eq, x, none);
+	struct ql_tensor *only = ql_back_run(b, &ql_op_eq, zeros, ql_back_number(b, 1, zeros));
+
+	only = ql_back_run3(b, &ql_op_where, only, product, none);
+	product = ql_back_run3(
+		b, &ql_op_where, ql_back_run(b, &ql_op_eq, zeros, none), ql_back_run(b, &ql_op_div, product, x), none);
+	return ql_back_run3(b, &ql_op_where, is_zero, only, product);
+}

@@ -93,6 +93,11 @@ struct ql_tensor *ql_back_lines(struct ql_back *b, struct ql_tensor *t);
 struct ql_tensor *ql_back_unlines(struct ql_back *b, struct ql_tensor *t);
 /* a tensor of the result's shape as (kept axes…, 1). */
 struct ql_tensor *ql_back_ends(struct ql_back *b, struct ql_tensor *t);
+/* For gradients of products. Of the factors x: those that are 0 become 1; *zeros is 1 where they were 0, else 0. */
+struct ql_tensor *ql_back_nonzero(struct ql_back *b, struct ql_tensor *x, struct ql_tensor **zeros);
+/* The product of all factors but x itself, of the product of those that are not 0 and the number of those that are. */
+struct ql_tensor *ql_back_others(
+	struct ql_back *b, struct ql_tensor *x, struct ql_tensor *product, struct ql_tensor *zeros);
 /* Releases all but the first n_pool tensors of the pool: for loops over many operands. */
 void ql_back_forget(struct ql_back *b, int n_pool);
 /* Adds t to the pool, which releases it at the end; NULL with b->status set if `status` is not QL_OK. */

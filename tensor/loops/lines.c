@@ -72,6 +72,57 @@ enum ql_status ql_line_attr(struct ql_ctx *ctx, const struct ql_call *call, int 
 	return ql_call_axis(ctx, call, "axis", axis);
 }
 
+enum ql_status ql_lines_over(
+	struct ql_ctx *ctx, const struct ql_tensor *t, unsigned mask, struct ql_tensor *lines, struct ql_tensor **copy)
+{
+	struct ql_tensor h = *t;
+	int64_t n = 1;
+	int at = 0, kept = t->rank - __builtin_popcount(mask);
+	bool one = true;
+
+	for (int pass = 0; pass < 2; pass++)
+		for (int d = 0; d < t->rank; d++)
+			if ((int)(mask >> d & 1) == pass) {
+				h.shape[at] = t->shape[d];
+				h.stride[at++] = t->stride[d];
+			}
+	for (int d = kept; d < t->rank; d++) {
+		n *= h.shape[d];
+		one = one && (d + 1 == t->rank || h.stride[d] == h.stride[d + 1] * h.shape[d + 1]);
+	}
+	*copy = NULL;
+	if (!one) {
+		enum ql_status status = ql_tensor_new(ctx, t->dtype, h.rank, h.shape, copy);
+
+		if (!status)
+			status = ql_tensor_copy(ctx, *copy, &h);
+		if (status)
+			return status;
+		h = **copy;
+	}
+	h.stride[kept] = t->rank > kept ? h.stride[t->rank - 1] : 1;
+	h.shape[kept] = n;
+	h.rank = (uint8_t)(kept + 1);
+	*lines = h;
+	return QL_OK;
+}
+
+struct ql_tensor ql_lines_results(const struct ql_tensor *out, const struct ql_tensor *in, int64_t m)
+{
+	struct ql_tensor h = *out;
+	int64_t next = 1;
+
+	h.rank = in->rank;
+	for (int d = in->rank - 2; d >= 0; d--) {
+		h.shape[d] = in->shape[d];
+		h.stride[d] = next;
+		next *= in->shape[d];
+	}
+	h.shape[in->rank - 1] = m;
+	h.stride[in->rank - 1] = next;
+	return h;
+}
+
 /* ---- moving lines ---- */
 
 static void to_buffer(const struct end *e, int64_t at, int64_t stride, int64_t n, void *out)

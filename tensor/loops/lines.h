@@ -41,6 +41,13 @@ enum ql_status ql_lines_run(struct ql_ctx *ctx, struct ql_call *call, const stru
 /* A borrowed header on t with `axis` moved to the end (a number counts as a line of one). */
 struct ql_tensor ql_line_axis(const struct ql_tensor *t, int axis);
 
+/* A borrowed header on t with the axes that are kept, then those of mask as one line: a view if the strides allow it, else a
+ * copy, given in *copy. */
+enum ql_status ql_lines_over(
+	struct ql_ctx *ctx, const struct ql_tensor *t, unsigned mask, struct ql_tensor *lines, struct ql_tensor **copy);
+/* A borrowed header on a contiguous result (m, kept axes), or without the m if it is 1, as the lines of m for such lines. */
+struct ql_tensor ql_lines_results(const struct ql_tensor *out, const struct ql_tensor *in, int64_t m);
+
 /* The axis of attribute "axis", by default the last; 0 for a number. */
 enum ql_status ql_line_attr(struct ql_ctx *ctx, const struct ql_call *call, int *axis);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Copies in another arrangement: tile, flip, pad, and the triangles of a matrix.
+ * Copies in another arrangement: tile, flip, and the triangles of a matrix.
  */
-#include <math.h>
 #include <string.h>
 
 #include "tensor/ops/ops.h"
@@ -219,119 +218,6 @@ static enum ql_status again_backward(struct ql_back *b)
 ARRANGE(flip, "x:flip(1)  x:flip{1, 2}", "Elements in reverse order along the given axes, copied.",
 	"print(tensor{1,2,3}:flip(1))  --> float32(3)  3  2  1", flip_attrs, QL_ANYWHERE, ql_infer_same, eval_flip,
 	again_backward);
-
-/* ---- pad ---- */
-
-static const struct ql_attr pad_attrs[] = {
-	{"sizes", QL_ATTR_INTS, QL_POSITIONAL | QL_REQUIRED, NULL,
-		"elements before and after, from the last axis on: pad(1, 2) or pad(1, 2, 3, 4); one number: on both sides of the last axis"},
-	{"value", QL_ATTR_FLOAT, 0, NULL, "what is put there (default 0)"},
-	{NULL, QL_ATTR_END, 0, NULL, NULL},
-};
-
-void ql_pad_sizes(const struct ql_call *call, int d, int64_t *before, int64_t *after)
-{
-	const struct ql_ints *s = &ql_call_attr(call, "sizes")->ints;
-	int pair = call->in[0]->rank - 1 - d;
-
-	*before = *after = 0;
-	if (s->n == 1 && pair == 0) {
-		*before = *after = s->at[0];
-	} else if (2 * pair + 1 < s->n) {
-		*before = s->at[2 * pair];
-		*after = s->at[2 * pair + 1];
-	}
-}
-
-static bool value_fits(const struct ql_call *call, const struct ql_dtype_info *d)
-{
-	double v = ql_call_float(call, "value", 0);
-
-	if (d->kind == QL_KIND_FLOAT || d->kind == QL_KIND_BOOL || !ql_call_attr(call, "value"))
-		return true;
-	return v == nearbyint(v) && v >= (double)d->lo && v <= (double)d->hi;
-}
-
-static enum ql_status infer_pad(struct ql_ctx *ctx, struct ql_call *call)
-{
-	const struct ql_ints *s = &ql_call_attr(call, "sizes")->ints;
-	const struct ql_tensor *t = call->in[0];
-	int64_t shape[QL_MAX_RANK], before, after;
-
-	if (!value_fits(call, &ql_dtypes[ql_operand_dtype(t)]))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "pad: value: wanted an integer that fits %s, got %.14g",
-			ql_dtype_name(t->dtype), ql_call_float(call, "value", 0));
-	if ((s->n != 1 && s->n % 2) || s->n > 2 * t->rank || (s->n == 1 && t->rank == 0))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "pad: sizes: wanted one number or up to %d pairs, got %d numbers",
-			t->rank, s->n);
-	for (int d = 0; d < t->rank; d++) {
-		ql_pad_sizes(call, d, &before, &after);
-		if (before < 0 || after < 0 || before > INT64_MAX / 4 || after > INT64_MAX / 4)
-			return ql_fail(ctx, QL_ERR_ARGUMENT, "pad: sizes: wanted 0 or more, got %lld and %lld",
-				(long long)before, (long long)after);
-		shape[d] = ql_add64(t->shape[d], before + after);
-	}
-	ql_result_set(call, 0, ql_operand_dtype(t), t->rank, shape);
-	return QL_OK;
-}
-
-/* Fills `t` with the value through an expanded rank-0 view. */
-static enum ql_status fill(struct ql_ctx *ctx, struct ql_tensor *t, double value)
-{
-	struct ql_storage storage = {.refs = 1, .bytes = 8, .data = &value, .device = &ql_device_cpu};
-	struct ql_tensor one = *t;
-
-	one.dtype = QL_float64;
-	one.storage = &storage;
-	one.offset = 0;
-	for (int d = 0; d < one.rank; d++)
-		one.stride[d] = 0;
-	return ql_tensor_copy(ctx, t, &one);
-}
-
-static enum ql_status pad(struct ql_ctx *ctx, struct ql_call *call)
-{
-	struct ql_tensor *t = call->in[0], *inner = ql_tensor_keep(call->out[0]), *next;
-	int64_t before, after;
-	enum ql_status status = fill(ctx, call->out[0], ql_call_float(call, "value", 0));
-
-	say_copy(call);
-	for (int d = 0; d < t->rank && !status; d++) {
-		ql_pad_sizes(call, d, &before, &after);
-		status = ql_view_narrow(ctx, "pad", inner, d, before, t->shape[d], &next);
-		ql_tensor_release(ctx, inner);
-		inner = status ? NULL : next;
-	}
-	if (!status)
-		status = ql_tensor_copy(ctx, inner, t);
-	ql_tensor_release(ctx, inner);
-	return status;
-}
-
-static enum ql_status eval_pad(struct ql_ctx *ctx, struct ql_call *call)
-{
-	return ql_eval_in_bytes(ctx, call, pad);
-}
-
-static enum ql_status pad_backward(struct ql_back *b)
-{
-	const struct ql_result *in = ql_back_shape(b, 0);
-	struct ql_tensor *g = ql_back_grad(b, 0);
-
-	for (int d = 0; d < in->rank; d++) {
-		int64_t before, after;
-
-		ql_pad_sizes(&b->call, d, &before, &after);
-		g = ql_back_narrow(b, g, d, before, in->shape[d]);
-	}
-	ql_back_give(b, 0, g);
-	return b->status;
-}
-
-ARRANGE(pad, "x:pad(1, 2)  x:pad{1, 1, 2, 2, value=}",
-	"A border around x, filled with a value: pairs before and after, counted from the last axis.",
-	"print(tensor{1,2}:pad(1, 2))  --> float32(5)  0  1  2  0  0", pad_attrs, QL_ANYWHERE | QL_BY_ROWS, infer_pad,
-	eval_pad, pad_backward);
 
 /* ---- triangles ---- */
 

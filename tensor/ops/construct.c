@@ -247,6 +247,7 @@ CONSTRUCTOR(linspace, "tensor.linspace(first, last, n)", "n evenly spaced number
 static const struct ql_attr eye_attrs[] = {
 	{"n", QL_ATTR_INT, QL_POSITIONAL | QL_REQUIRED, NULL, "rows"},
 	{"m", QL_ATTR_INT, QL_POSITIONAL, NULL, "columns (default n)"},
+	{"diagonal", QL_ATTR_INT, 0, NULL, "0: the main diagonal; positive: above it (default 0)"},
 	QL_CONSTRUCT_OPTIONS,
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
@@ -264,12 +265,15 @@ static enum ql_status eye(struct ql_ctx *ctx, struct ql_call *call)
 {
 	enum ql_status status = zeros(ctx, call);
 	struct ql_tensor *t = call->out[0];
-	int64_t one = 1, n = status ? 0 : ql_min64(t->shape[0], t->shape[1]);
+	int64_t one = 1, k = ql_call_int(call, "diagonal", 0), m = status ? 0 : t->shape[0],
+		n = status ? 0 : t->shape[1];
+	int64_t first = k < 0 ? (k < -m ? m : -k) : 0;
 
-	for (int64_t i = 0; i < n; i++)
-		ql_dtypes[t->dtype].from_i64(t->storage->data, i * (t->stride[0] + 1), 1, 1, &one);
+	for (int64_t i = first; i < m && k < n && i + k < n; i++)
+		ql_dtypes[t->dtype].from_i64(t->storage->data, i * t->stride[0] + i + k, 1, 1, &one);
 	return status;
 }
 
-CONSTRUCTOR(eye, "tensor.eye(n)  tensor.eye(n, m)", "The identity matrix: 1 where row and column are equal, else 0.",
+CONSTRUCTOR(eye, "tensor.eye(n)  tensor.eye(n, m)  tensor.eye(n, {diagonal=1})",
+	"The identity matrix: 1 where row and column are equal, else 0; with diagonal=k where column - row is k.",
 	"print(tensor.eye(2):sum():item())  --> 2.0", eye_attrs, infer_eye, eye);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Sums of products by index letters. Every operand is reduced to distinct letters (diagonals for repeated ones) and
  * summed over letters that occur nowhere else. Two operands are then (batch, rows, summed) and (batch, summed,
- * columns) of one matrix product, whose result is permuted.
+ * columns) of one matrix product, whose result is permuted. More operands are multiplied from left to right, two at a
+ * time; nn/graph/expand.lua makes the same steps.
  */
 #include <string.h>
 
@@ -201,17 +202,14 @@ static enum ql_status contract(
 	return permute_to(ctx, &e->in[0], &e->out, out);
 }
 
-static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
+static enum ql_status eval_two(struct ql_ctx *ctx, struct ql_call *call, struct ql_equation *e)
 {
-	struct ql_equation e = {.operands = 0};
 	struct ql_tensor *t[2] = {NULL, NULL}, *out = NULL;
-	enum ql_status status = ql_equation_read(ctx, call, &e);
+	enum ql_status status;
 
-	if (status)
-		return status;
 	for (int i = 0; i < call->n_in; i++)
 		t[i] = ql_tensor_keep(call->in[i]);
-	status = contract(ctx, call, &e, t, &out);
+	status = contract(ctx, call, e, t, &out);
 	if (!status)
 		status = ql_tensor_clone(ctx, out, &call->out[0]); /* never a view of an operand */
 	for (int i = 0; i < 2; i++)
@@ -220,49 +218,169 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
-/* ---- gradients ---- */
+/* ---- equations as text ---- */
 
-/* Writes the term, with a letter for each label in the order of their first use. */
-static char *write_term(char *at, const struct ql_term *t, char *letter_of, int *letters)
+#define LETTERS 52
+#define TEXT (QL_TERMS * (QL_MAX_RANK + 1) + QL_MAX_RANK + 4)
+
+struct written {
+	char text[TEXT], letter_of[QL_LABELS];
+	int n, letters;
+};
+
+/* Appends the term, with a letter for each label in the order of their first use; false: there are not enough letters. */
+static bool write_term(struct written *w, const struct ql_term *t)
 {
 	for (int d = 0; d < t->n; d++) {
-		char *letter = &letter_of[t->label[d]];
+		char *letter = &w->letter_of[t->label[d]];
 
 		if (!*letter) {
-			*letter = (char)(*letters < 26 ? 'a' + *letters : 'A' + *letters - 26);
-			++*letters;
+			if (w->letters == LETTERS)
+				return false;
+			*letter = (char)(w->letters < 26 ? 'a' + w->letters : 'A' + w->letters - 26);
+			w->letters++;
 		}
-		*at++ = *letter;
+		w->text[w->n++] = *letter;
 	}
-	return at;
+	return true;
 }
 
-/* Einsum of the gradient and the other operand, summed to the labels of operand i that occur in them; `left`
+static void write_text(struct written *w, const char *text)
+{
+	memcpy(w->text + w->n, text, strlen(text));
+	w->n += (int)strlen(text);
+}
+
+/* ---- more operands ---- */
+
+static bool is_needed(const struct ql_equation *e, int from, int label)
+{
+	bool needed = ql_term_find(&e->out, label) >= 0;
+
+	for (int i = from; i < e->operands; i++)
+		needed = needed || ql_term_find(&e->in[i], label) >= 0;
+	return needed;
+}
+
+/* The labels of a product of two terms that operands from `next` on or the result use: axes of "..." first. */
+static enum ql_status joined(struct ql_ctx *ctx, const struct ql_equation *e, const struct ql_term *a,
+	const struct ql_term *b, int next, struct ql_term *out)
+{
+	const struct ql_term *both[] = {a, b};
+
+	out->n = 0;
+	for (int dots = 1; dots >= 0; dots--)
+		for (int i = 0; i < 2; i++)
+			for (int d = 0; d < both[i]->n; d++) {
+				int label = both[i]->label[d];
+
+				if ((label >= QL_LABEL_DOTS) != dots || ql_term_find(out, label) >= 0 ||
+					!is_needed(e, next, label))
+					continue;
+				if (out->n == QL_MAX_RANK)
+					return ql_fail(ctx, QL_ERR_SHAPE,
+						"einsum: wanted products of at most %d axes, got more from operands 1 to %d",
+						QL_MAX_RANK, next);
+				out->label[out->n++] = label;
+			}
+	return QL_OK;
+}
+
+/* Replaces *left, whose axes are *term, by its product with operand i. */
+static enum ql_status multiply_next(struct ql_ctx *ctx, struct ql_call *call, const struct ql_equation *e, int i,
+	struct ql_term *term, struct ql_tensor **left)
+{
+	struct ql_tensor *in[2] = {*left, call->in[i]};
+	struct written w = {.n = 0};
+	struct ql_value text = {.set = true, .s = w.text};
+	struct ql_call pair = {.op = &ql_op_einsum, .in = in, .n_in = 2, .attr = &text};
+	struct ql_term result = e->out;
+	enum ql_status status = QL_OK;
+
+	if (i + 1 < e->operands)
+		status = joined(ctx, e, term, &e->in[i], i + 1, &result);
+	write_term(&w, term); /* there are fewer labels than letters: three terms */
+	write_text(&w, ",");
+	write_term(&w, &e->in[i]);
+	write_text(&w, "->");
+	write_term(&w, &result);
+	if (!status)
+		status = ql_op_apply(ctx, &pair);
+	if (status)
+		return status;
+	put(ctx, left, pair.out[0]);
+	*term = result;
+	call->path = pair.path;
+	call->kernel = pair.kernel;
+	return QL_OK;
+}
+
+static enum ql_status eval_many(struct ql_ctx *ctx, struct ql_call *call, const struct ql_equation *e)
+{
+	struct ql_tensor *left = ql_tensor_keep(call->in[0]);
+	struct ql_term term = e->in[0];
+	enum ql_status status = QL_OK;
+
+	for (int i = 1; i < call->n_in && !status; i++)
+		status = multiply_next(ctx, call, e, i, &term, &left);
+	if (status)
+		ql_tensor_release(ctx, left);
+	else
+		call->out[0] = left;
+	return status;
+}
+
+static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_equation e = {.operands = 0};
+	enum ql_status status = ql_equation_read(ctx, call, &e);
+
+	if (status)
+		return status;
+	return e.operands > 2 ? eval_many(ctx, call, &e) : eval_two(ctx, call, &e);
+}
+
+/* ---- gradients ---- */
+
+/* Whether another operand than i, or the result, has the label. */
+static bool is_elsewhere(const struct ql_equation *e, int i, int label)
+{
+	bool found = ql_term_find(&e->out, label) >= 0;
+
+	for (int k = 0; k < e->operands; k++)
+		found = found || (k != i && ql_term_find(&e->in[k], label) >= 0);
+	return found;
+}
+
+/* Einsum of the gradient and the other operands, summed to the labels of operand i that occur in them; `left`
  * receives these. */
 static struct ql_tensor *rearranged(struct ql_back *b, const struct ql_equation *e, int i, struct ql_term *left)
 {
-	bool two = e->operands > 1;
-	struct ql_tensor *in[2] = {ql_back_grad(b, 0), two ? ql_back_in(b, 1 - i) : NULL};
-	char text[4 * QL_MAX_RANK + 8], letter_of[QL_LABELS] = {0}, *at;
-	struct ql_named attrs[] = {{"equation", {.s = text}}, {NULL, {.set = false}}};
-	int letters = 0;
+	struct ql_tensor *in[QL_TERMS] = {ql_back_grad(b, 0)};
+	struct written w = {.n = 0};
+	struct ql_named attrs[] = {{"equation", {.s = w.text}}, {NULL, {.set = false}}};
+	bool fits = write_term(&w, &e->out);
+	int n = 1;
 
 	for (int d = 0; d < e->in[i].n; d++) {
 		int label = e->in[i].label[d];
-		bool elsewhere = ql_term_find(&e->out, label) >= 0 || (two && ql_term_find(&e->in[1 - i], label) >= 0);
 
-		if (elsewhere && ql_term_find(left, label) < 0)
+		if (is_elsewhere(e, i, label) && ql_term_find(left, label) < 0)
 			left->label[left->n++] = label;
 	}
-	at = write_term(text, &e->out, letter_of, &letters);
-	if (two) {
-		*at++ = ',';
-		at = write_term(at, &e->in[1 - i], letter_of, &letters);
+	for (int k = 0; k < e->operands; k++) {
+		if (k == i)
+			continue;
+		in[n++] = ql_back_in(b, k);
+		write_text(&w, ",");
+		fits = fits && write_term(&w, &e->in[k]);
 	}
-	*at++ = '-';
-	*at++ = '>';
-	*write_term(at, left, letter_of, &letters) = '\0';
-	return ql_back_many(b, &ql_op_einsum, in, two ? 2 : 1, attrs);
+	write_text(&w, "->");
+	if (!fits || !write_term(&w, left))
+		return ql_back_own(b, NULL,
+			ql_fail(b->ctx, QL_ERR_UNSUPPORTED, "backward: einsum: wanted at most %d different axes",
+				LETTERS));
+	return ql_back_many(b, &ql_op_einsum, in, n, attrs);
 }
 
 /* g, whose axes are `left`, broadcast along the labels of operand i that only it had: one axis per label. */
@@ -324,7 +442,9 @@ static enum ql_status backward(struct ql_back *b)
 
 static uint32_t saves(const struct ql_call *call)
 {
-	return call->n_in > 1 ? ql_saves_other(call) : 0;
+	if (call->n_in == 2)
+		return ql_saves_other(call);
+	return call->n_in > 2 ? QL_SAVE_ALL : 0;
 }
 
 static const struct ql_attr attrs[] = {
@@ -335,17 +455,18 @@ static const struct ql_attr attrs[] = {
 const struct ql_op ql_op_einsum = {
 	.doc = {.name = "einsum",
 		.usage = "tensor.einsum('ij,jk->ik', a, b)",
-		.text = "Sum of products by index letters, one letter for each axis of one or two operands: letters "
+		.text = "Sum of products by index letters, one letter for each axis of one to eight operands: letters "
 			"that are missing in the result are summed over, a letter twice in one operand takes the "
 			"diagonal, '...' matches any further axes, which broadcast. Without '->' the result has "
 			"the letters that occur once, in alphabetical order. Two operands are multiplied by matmul, "
-			"with its dtype rules.",
+			"with its dtype rules; more of them from left to right, two at a time.",
 		.example = "a = tensor{{1,2},{3,4}}\n"
 			   "print(tensor.einsum('ij,jk->ik', a, a):view(4))  --> float32(4)   7  10  15  22\n"
-			   "print(tensor.einsum('ii', a):item())  --> 5.0",
+			   "print(tensor.einsum('ii', a):item())  --> 5.0\n"
+			   "print(tensor.einsum('i,ij,j->', a[1], a, a[2]):item())  --> 61.0",
 		.attrs = attrs},
 	.arity_min = 1,
-	.arity_max = 2,
+	.arity_max = QL_TERMS,
 	.flags = QL_FUNCTION | QL_ANYWHERE,
 	.eval = eval,
 	.allocates = true,

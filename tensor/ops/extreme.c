@@ -371,32 +371,69 @@ const struct ql_op ql_op_aminmax = {
 	.saves = QL_SAVE(0),
 };
 
+static const struct ql_attr place_attrs[] = {
+	{"axis", QL_ATTR_INTS, QL_POSITIONAL, NULL, "an axis or a list of axes (default: all)"},
+	{"keep", QL_ATTR_BOOL, 0, NULL, "keep reduced axes with size 1 (default false)"},
+	{"last", QL_ATTR_BOOL, 0, NULL, "of equal elements the last instead of the first (default false)"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+
+/* The last place is the first one of the elements in reverse order. */
+static enum ql_status eval_place(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_tensor turned = *call->in[0], *in = &turned;
+	struct ql_call inner = *call;
+	int64_t count = 1, n = ql_tensor_nelem(call->out[0]), *at;
+	unsigned mask = 0;
+	enum ql_status status;
+
+	if (!ql_call_bool(call, "last", false))
+		return ql_reduce_eval(ctx, call);
+	status = ql_reduce_axes(ctx, call, &mask);
+	for (int d = 0; d < turned.rank && !status; d++) {
+		if (!(mask >> d & 1))
+			continue;
+		count *= turned.shape[d];
+		turned.offset += ql_max64(0, turned.shape[d] - 1) * turned.stride[d];
+		turned.stride[d] = -turned.stride[d];
+	}
+	inner.in = &in;
+	if (!status)
+		status = ql_reduce_run(ctx, &inner, call->op->impl, 0);
+	call->path = inner.path;
+	call->kernel = inner.kernel;
+	at = status || !n ? NULL : ql_tensor_data(call->out[0]);
+	for (int64_t i = 0; at && i < n; i++)
+		at[i] = count + 1 - at[i];
+	return status;
+}
+
 const struct ql_op ql_op_argmax = {
 	.doc = {.name = "argmax",
-		.usage = "x:argmax()  x:argmax(axis)  x:argmax{axis=, keep=}",
+		.usage = "x:argmax()  x:argmax(axis)  x:argmax{axis=, keep=, last=}",
 		.text = "1-based position (int64) of the first largest element along the axis; the first nan if there "
-			"is one. Without an axis, or with several, the position counts these elements in row-major "
+			"is one; with last=true the last of them. Without an axis, or with several, the position counts these elements in row-major "
 			"order.",
 		.example = "print(tensor{{1,5},{3,2}}:argmax(2))  --> int64(2)  2 1",
-		.attrs = ql_reduce_attrs},
+		.attrs = place_attrs},
 	.arity_min = 1,
 	.arity_max = 1,
 	.infer = ql_reduce_infer,
-	.eval = ql_reduce_eval,
+	.eval = eval_place,
 	.impl = &argmax,
 };
 
 const struct ql_op ql_op_argmin = {
 	.doc = {.name = "argmin",
-		.usage = "x:argmin()  x:argmin(axis)  x:argmin{axis=, keep=}",
+		.usage = "x:argmin()  x:argmin(axis)  x:argmin{axis=, keep=, last=}",
 		.text = "1-based position (int64) of the first smallest element along the axis; the first nan if "
-			"there is one. Without an axis, or with several, the position counts these elements in "
+			"there is one; with last=true the last of them. Without an axis, or with several, the position counts these elements in "
 			"row-major order.",
 		.example = "print(tensor{{1,5},{3,2}}:argmin(2))  --> int64(2)  1 2",
-		.attrs = ql_reduce_attrs},
+		.attrs = place_attrs},
 	.arity_min = 1,
 	.arity_max = 1,
 	.infer = ql_reduce_infer,
-	.eval = ql_reduce_eval,
+	.eval = eval_place,
 	.impl = &argmin,
 };

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "tensor/ops/ops.h"
+#include "tensor/ops/scattered.h"
 #include "tensor/parallel.h"
 #include "tensor/walk.h"
 
@@ -22,17 +22,19 @@ struct move_job {
 	int64_t n;         /* indices of a line */
 	int64_t size;      /* valid indices: 1..size, -size..-1 */
 	int64_t stride[3]; /* along the axis */
-	bool scatter, add;
+	bool scatter;
+	enum ql_placing how;
 	_Atomic int64_t wrong; /* an index that is out of range, or 0 */
 	atomic_bool bad;
 };
 
-/* Copies or adds element i of `from` to element k of `to`. */
+/* Element i of `from` onto element k of `to`. */
 static void move(const struct move_job *j, int64_t i, int64_t k)
 {
 	size_t size = j->to_dtype->bits / 8u;
+	bool set = j->how == QL_PLACE_SET;
 
-	if (j->from_dtype == j->to_dtype && size && !j->add) {
+	if (j->from_dtype == j->to_dtype && size && set) {
 		const char *source = (const char *)j->from + (size_t)i * size;
 		char *target = (char *)j->to + (size_t)k * size;
 
@@ -40,23 +42,23 @@ static void move(const struct move_job *j, int64_t i, int64_t k)
 			memcpy(target, source, 4);
 		else
 			memcpy(target, source, size);
-	} else if (j->add && j->from_dtype == j->to_dtype && j->to_dtype == &ql_dtypes[QL_float32]) {
+	} else if (j->how == QL_PLACE_ADD && j->from_dtype == j->to_dtype && j->to_dtype == &ql_dtypes[QL_float32]) {
 		((float *)j->to)[k] += ((const float *)j->from)[i];
 	} else if (j->to_dtype->kind == QL_KIND_FLOAT) {
 		double x, y = 0;
 
 		j->from_dtype->to_f64(j->from, i, 1, 1, &x);
-		if (j->add)
+		if (!set)
 			j->to_dtype->to_f64(j->to, k, 1, 1, &y);
-		x += y;
+		x = ql_place_f64(j->how, y, x);
 		j->to_dtype->from_f64(j->to, k, 1, 1, &x);
 	} else {
 		int64_t x, y = 0;
 
 		j->from_dtype->to_i64(j->from, i, 1, 1, &x);
-		if (j->add)
+		if (!set)
 			j->to_dtype->to_i64(j->to, k, 1, 1, &y);
-		x = (int64_t)((uint64_t)x + (uint64_t)y);
+		x = ql_place_i64(j->how, y, x);
 		j->to_dtype->from_i64(j->to, k, 1, 1, &x);
 	}
 }
@@ -102,15 +104,6 @@ static void move_body(void *arg, int64_t begin, int64_t end)
 		move_line(arg, i);
 }
 
-static enum ql_status fail_index(struct ql_ctx *ctx, const char *op, const struct ql_fault *fault)
-{
-	long long size = fault->limit;
-
-	return ql_fail(ctx, QL_ERR_ARGUMENT,
-		"%s: index: wanted 1 to %lld (or -%lld to -1), the size of axis %d, got %lld", op, size, size,
-		fault->axis + 1, (long long)fault->value);
-}
-
 static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, struct move_job *j, const struct ql_tensor *from,
 	struct ql_tensor *to, int axis)
 {
@@ -146,7 +139,7 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, struct move_
 	status = ql_parallel_for(ctx, lines, ql_max64(1, 16384 / j->n),
 		ql_dtype_is_packed(to->dtype) ? 0 : lines * j->n * 2, move_body, j);
 	if (!status && j->bad)
-		return fail_index(
+		return ql_places_fault(
 			ctx, call->op->doc.name, &(struct ql_fault){.value = j->wrong, .limit = j->size, .axis = axis});
 	return status;
 }
@@ -157,11 +150,10 @@ static enum ql_status check_index(struct ql_ctx *ctx, const struct ql_call *call
 	const struct ql_tensor *x = call->in[0], *index = call->in[1];
 	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
 	bool fits = x->rank == index->rank && x->rank > 0;
+	enum ql_status status = ql_places_check(ctx, call->op->doc.name, index);
 
-	if (index->q || !ql_dtype_is_integer(index->dtype) || ql_dtype_is_bool(index->dtype) ||
-		ql_dtype_is_binary(index->dtype))
-		return ql_fail(ctx, QL_ERR_DTYPE, "%s: index: wanted integers, got %s", call->op->doc.name,
-			ql_tensor_text(index, a));
+	if (status)
+		return status;
 	for (int d = 0; fits && d < x->rank; d++)
 		fits = d == axis || index->shape[d] <= x->shape[d];
 	if (!fits)
@@ -172,13 +164,10 @@ static enum ql_status check_index(struct ql_ctx *ctx, const struct ql_call *call
 	return QL_OK;
 }
 
-/* in[0]:scatter(axis, in[1], in[2]) along the axis of the recorded call */
-static struct ql_tensor *scattered(struct ql_back *b, struct ql_tensor **in, bool add)
+/* scatter and gather along the axis of the recorded call */
+static struct ql_placer placer(const struct ql_back *b)
 {
-	int64_t axis = ql_call_int(&b->call, "axis", 1);
-	struct ql_named attrs[] = {{"axis", {.i = axis}}, {"add", {.b = add}}, {NULL, {.set = false}}};
-
-	return ql_back_many(b, &ql_op_scatter, in, 3, attrs);
+	return (struct ql_placer){&ql_op_scatter, &ql_op_gather, {"axis", {.i = ql_call_int(&b->call, "axis", 1)}}};
 }
 
 static enum ql_status infer_gather(struct ql_ctx *ctx, struct ql_call *call)
@@ -206,9 +195,10 @@ static enum ql_status eval_gather(struct ql_ctx *ctx, struct ql_call *call)
 /* Adds the gradient of each element to its source. */
 static enum ql_status gather_backward(struct ql_back *b)
 {
-	struct ql_tensor *in[3] = {ql_back_zeros(b, ql_back_shape(b, 0)), ql_back_in(b, 1), ql_back_grad(b, 0)};
+	struct ql_tensor *zeros = ql_back_zeros(b, ql_back_shape(b, 0));
+	struct ql_placer p = placer(b);
 
-	ql_back_give(b, 0, scattered(b, in, true));
+	ql_back_give(b, 0, ql_placed_put(b, &p, zeros, ql_back_in(b, 1), ql_back_grad(b, 0), "add"));
 	return b->status;
 }
 
@@ -231,7 +221,7 @@ const struct ql_op ql_op_gather = {
 	.flags = QL_AXIS_SECOND,
 	.infer = infer_gather,
 	.eval = eval_gather,
-	.fault = fail_index,
+	.fault = ql_places_fault,
 	.backward = gather_backward,
 	.saves = QL_SAVE(1),
 };
@@ -246,6 +236,10 @@ static enum ql_status infer_scatter(struct ql_ctx *ctx, struct ql_call *call)
 
 	if (!status && call->weak & 3)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "scatter: wanted x and index as tensors, got a number");
+	if (!status && ql_call_bool(call, "add", false) && ql_placing_of(call) != QL_PLACE_ADD)
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"scatter: wanted reduce='add' or no reduce= with add=true, got '%s'",
+			ql_call_string(call, "reduce", ""));
 	if (!status)
 		status = check_index(ctx, call, axis);
 	if (status)
@@ -262,7 +256,7 @@ static enum ql_status infer_scatter(struct ql_ctx *ctx, struct ql_call *call)
 
 static enum ql_status eval_scatter(struct ql_ctx *ctx, struct ql_call *call)
 {
-	struct move_job j = {.scatter = true, .add = ql_call_bool(call, "add", false)};
+	struct move_job j = {.scatter = true, .how = ql_placing_of(call)};
 	const struct ql_tensor *index = call->in[1];
 	struct ql_tensor from = *call->in[2];
 	int axis = 0;
@@ -282,87 +276,52 @@ static enum ql_status eval_scatter(struct ql_ctx *ctx, struct ql_call *call)
 
 static const struct ql_attr scatter_attrs[] = {
 	{"axis", QL_ATTR_AXIS, QL_POSITIONAL | QL_REQUIRED, NULL, "the axis that the index counts along"},
-	{"add", QL_ATTR_BOOL, 0, NULL, "add to what is there (default: replace it)"},
+	{"add", QL_ATTR_BOOL, 0, NULL, "the same as reduce='add'"},
+	QL_PLACING_ATTR,
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
-static enum ql_status numbers_infer(struct ql_ctx *ctx, struct ql_call *call)
+/* src cut or expanded to the places that are written */
+static struct ql_tensor *source(struct ql_back *b, const struct ql_tensor *index)
 {
-	(void)ctx;
-	ql_result_set(call, 0, QL_int64, call->in[0]->rank, call->in[0]->shape);
-	return QL_OK;
+	struct ql_tensor *src = ql_back_in(b, 2);
+
+	if (src && src->rank < index->rank)
+		return ql_back_expand(b, src, index->rank, index->shape);
+	for (int d = 0; src && d < index->rank; d++)
+		src = ql_back_narrow(b, src, d, 0, index->shape[d]);
+	return src;
 }
 
-static enum ql_status numbers_eval(struct ql_ctx *ctx, struct ql_call *call)
+/* src may be larger than the index: the rest gets no gradient. */
+static enum ql_status scatter_backward(struct ql_back *b)
 {
-	int64_t n = ql_tensor_nelem(call->out[0]), *to = ql_tensor_data(call->out[0]);
+	struct ql_placer p = placer(b);
+	struct ql_tensor *index = ql_back_in(b, 1), *part, *all, *view;
+	bool reads = ql_placed_saves(&b->call) & QL_SAVE(2);
 
-	(void)ctx;
-	call->path = "int64";
-	for (int64_t i = 0; i < n; i++)
-		to[i] = i;
-	return QL_OK;
-}
-
-/* An op in no table: the elements of the operand, the index, numbered in row-major order from 0. */
-static const struct ql_op scatter_numbers = {.doc = {.name = "scatter_numbers"},
-	.arity_min = 1,
-	.arity_max = 1,
-	.infer = numbers_infer,
-	.eval = numbers_eval};
-
-/* True for the elements of the index that were the last to write their destination, found by scattering their
- * numbers and reading them back. */
-static struct ql_tensor *last_writers(struct ql_back *b, struct ql_tensor *index)
-{
-	struct ql_result places = *ql_back_shape(b, 0);
-	struct ql_named axis[] = {{"axis", {.i = ql_call_int(&b->call, "axis", 1)}}, {NULL, {.set = false}}};
-	struct ql_tensor *in[3] = {NULL, index, ql_back_run(b, &scatter_numbers, index, NULL)};
-
-	places.dtype = QL_int64;
-	in[0] = ql_back_zeros(b, &places);
-	return ql_back_run(b, &ql_op_eq, in[2], ql_back_with(b, &ql_op_gather, scattered(b, in, false), index, axis));
-}
-
-/* Gradient of src, which may be larger than the index: only values that were not overwritten get the gradient of
- * their destination. */
-static struct ql_tensor *source_grad(struct ql_back *b, struct ql_tensor *g, struct ql_tensor *index)
-{
-	struct ql_named axis[] = {{"axis", {.i = ql_call_int(&b->call, "axis", 1)}}, {NULL, {.set = false}}};
-	struct ql_tensor *part = ql_back_with(b, &ql_op_gather, g, index, axis), *all, *view;
-
-	if (!ql_call_bool(&b->call, "add", false))
-		part = ql_back_run3(b, &ql_op_where, last_writers(b, index), part, ql_back_number(b, 0, g));
+	part = index ? ql_placed_backward(b, &p, reads ? source(b, index) : NULL) : NULL;
+	if (!part)
+		return b->status;
+	if (ql_back_shape(b, 2)->rank < index->rank) {
+		ql_back_give(b, 2, part);
+		return b->status;
+	}
 	all = view = ql_back_zeros(b, ql_back_shape(b, 2));
 	for (int d = 0; view && d < view->rank; d++)
 		view = ql_back_narrow(b, view, d, 0, index->shape[d]);
 	ql_back_put(b, view, part);
-	return all;
-}
-
-static enum ql_status scatter_backward(struct ql_back *b)
-{
-	struct ql_tensor *g = ql_back_grad(b, 0), *index = ql_back_in(b, 1), *zero, *in[3] = {g, index, NULL};
-
-	if (b->status)
-		return b->status;
-	zero = ql_back_zeros(
-		b, &(struct ql_result){.dtype = g->dtype}); /* where g is: only a number may be elsewhere */
-	in[2] = ql_back_expand(b, zero, index->rank, index->shape);
-	if (ql_back_wants(b, 0))
-		ql_back_give(b, 0, ql_call_bool(&b->call, "add", false) ? g : scattered(b, in, false));
-	if (ql_back_wants(b, 2))
-		ql_back_give(b, 2, source_grad(b, g, index));
+	ql_back_give(b, 2, all);
 	return b->status;
 }
 
 const struct ql_op ql_op_scatter = {
 	.doc = {.name = "scatter",
-		.usage = "x:scatter(axis, index, src)  x:scatter(axis, index, src, {add=true})",
+		.usage = "x:scatter(axis, index, src)  x:scatter(axis, index, src, {reduce='add'})",
 		.text = "x with elements replaced at 1-based positions along the axis: for axis 1 of two, "
 			"result[index[i][j]][j] = src[i][j]. src is a tensor at least as large as the index, or a "
 			"number; it is cast to x's dtype. Of several writes to one place the last wins, in row-major "
-			"order of the index; with add=true all are added.",
+			"order of the index; with reduce= all are combined with what is there.",
 		.example = "x = tensor.zeros(3)\n"
 			   "print(x:scatter(1, tensor{3,1, dtype='int64'}, tensor{5,6}))  --> float32(3)  6 0 5",
 		.attrs = scatter_attrs},
@@ -372,5 +331,5 @@ const struct ql_op ql_op_scatter = {
 	.infer = infer_scatter,
 	.eval = eval_scatter,
 	.backward = scatter_backward,
-	.saves = QL_SAVE(1),
+	.saves_for = ql_placed_saves,
 };

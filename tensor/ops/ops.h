@@ -12,8 +12,14 @@
 /* Runs eval, on int8 copies if the result is packed, so that it may write elements in any order. */
 enum ql_status ql_eval_in_bytes(struct ql_ctx *ctx, struct ql_call *call, ql_eval_fn *eval);
 
-/* The elements that a call of pad adds before and after axis d. */
+/* The elements that a call of pad adds before and after axis d; negative: removes. */
 void ql_pad_sizes(const struct ql_call *call, int d, int64_t *before, int64_t *after);
+/* Whether the border of a call of pad is a value. */
+bool ql_pad_is_constant(const struct ql_call *call);
+/* A header on t without the elements that the call removes. */
+struct ql_tensor ql_pad_cropped(const struct ql_call *call, const struct ql_tensor *t);
+/* Sets every element to the value. */
+enum ql_status ql_fill(struct ql_ctx *ctx, struct ql_tensor *t, double value);
 
 /* The one option out=spec: a quantized result. */
 extern const struct ql_attr ql_out_attrs[];

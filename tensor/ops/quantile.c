@@ -102,60 +102,6 @@ static double between(double a, double b, double t)
 QUANTILE_LINE(quantile_f32, float, uint32_t, 32, ql_key_f32, ql_of_key_f32)
 QUANTILE_LINE(quantile_f64, double, uint64_t, 64, ql_key_f64, ql_of_key_f64)
 
-/* A header on t with the axes that are kept, then those of mask as one: a view if the strides allow it, else a
- * copy, given in *copy. */
-static enum ql_status lines_of(
-	struct ql_ctx *ctx, const struct ql_tensor *t, unsigned mask, struct ql_tensor *lines, struct ql_tensor **copy)
-{
-	struct ql_tensor h = *t;
-	int64_t n = 1;
-	int at = 0, kept = t->rank - __builtin_popcount(mask);
-	bool one = true;
-
-	for (int pass = 0; pass < 2; pass++)
-		for (int d = 0; d < t->rank; d++)
-			if ((int)(mask >> d & 1) == pass) {
-				h.shape[at] = t->shape[d];
-				h.stride[at++] = t->stride[d];
-			}
-	for (int d = kept; d < t->rank; d++) {
-		n *= h.shape[d];
-		one = one && (d + 1 == t->rank || h.stride[d] == h.stride[d + 1] * h.shape[d + 1]);
-	}
-	*copy = NULL;
-	if (!one) {
-		enum ql_status status = ql_tensor_new(ctx, t->dtype, h.rank, h.shape, copy);
-
-		if (!status)
-			status = ql_tensor_copy(ctx, *copy, &h);
-		if (status)
-			return status;
-		h = **copy;
-	}
-	h.stride[kept] = t->rank > kept ? h.stride[t->rank - 1] : 1;
-	h.shape[kept] = n;
-	h.rank = (uint8_t)(kept + 1);
-	*lines = h;
-	return QL_OK;
-}
-
-/* The result (q, kept axes) as lines of m. */
-static struct ql_tensor result_lines(const struct ql_tensor *out, const struct ql_tensor *in, int64_t m)
-{
-	struct ql_tensor h = *out;
-	int64_t next = 1;
-
-	h.rank = in->rank;
-	for (int d = in->rank - 2; d >= 0; d--) {
-		h.shape[d] = in->shape[d];
-		h.stride[d] = next;
-		next *= in->shape[d];
-	}
-	h.shape[in->rank - 1] = m;
-	h.stride[in->rank - 1] = next;
-	return h;
-}
-
 static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, const double *q, int64_t m)
 {
 	static const struct ql_lines kind = {.f32 = quantile_f32, .f64 = quantile_f64, .ns_per_element = 10};
@@ -165,9 +111,9 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, const double
 	enum ql_status status = ql_reduce_axes(ctx, call, &mask);
 
 	if (!status)
-		status = lines_of(ctx, call->in[0], mask, &in, &copy);
+		status = ql_lines_over(ctx, call->in[0], mask, &in, &copy);
 	if (!status) {
-		out = result_lines(call->out[0], &in, m);
+		out = ql_lines_results(call->out[0], &in, m);
 		status = ql_lines_run(ctx, call, &kind, &in, &out, NULL, &args);
 	}
 	ql_tensor_release(ctx, copy);

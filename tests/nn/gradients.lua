@@ -103,6 +103,11 @@ for equation, s in pairs {['ij,jk->ik'] = {{2, 3}, {3, 2}}, ['bij,bjk->bik'] = {
 	['...i,...i->...'] = {{2, 3}, {1, 3}}, ['aib,cbd->'] = {{2, 2, 2}, {2, 2, 2}}, ['ij,j->i'] = {{2, 3}, {1}}} do
 	case('einsum', function(a, b) return tensor.einsum(equation, a, b) end, apart(table.unpack(s[1])), apart(table.unpack(s[2])))
 end
+for equation, s in pairs {['ij,jk,kl->il'] = {{2, 3}, {3, 2}, {2, 2}}, ['i,ij,j'] = {{2}, {2, 3}, {3}}, ['...i,ij,...j->...'] = {{2, 2}, {2, 3}, {1, 3}},
+	['ii,ij,j->i'] = {{2, 2}, {2, 3}, {1}}} do
+	case('einsum', function(a, b, c) return tensor.einsum(equation, a, b, c) end, apart(table.unpack(s[1])), apart(table.unpack(s[2])),
+		apart(table.unpack(s[3])))
+end
 for equation, s in pairs {['ij->ji'] = {2, 3}, ['ij->'] = {2, 3}, ['ii'] = {3, 3}, ['ii->i'] = {3, 3}, ['iji->j'] = {2, 3, 2},
 	['...ij->...i'] = {2, 2, 3}, ['iii->i'] = {2, 2, 2}} do
 	case('einsum', function(a) return tensor.einsum(equation, a) end, apart(table.unpack(s)))
@@ -118,11 +123,11 @@ local function reductions(name, option)
 	end
 	case(name, function(x) return x[name](x, option or {}) end, apart(5))
 end
-for name in ('sum mean max min var std median norm'):gmatch '%w+' do reductions(name) end
+for name in ('sum mean prod logsumexp max min var std median norm'):gmatch '%w+' do reductions(name) end
 for _, p in ipairs {1, 3, 0.5, -1, math.huge, -math.huge} do reductions('norm', {p=p}) end
 reductions('var', {unbiased=false})
 reductions('std', {correction=0.5})
-for name in ('sum mean max min norm median'):gmatch '%w+' do case(name, function(x) return x[name](x) end, apart()) end
+for name in ('sum mean prod logsumexp max min norm median'):gmatch '%w+' do case(name, function(x) return x[name](x) end, apart()) end
 for _, axes in ipairs {{}, {axis=1}, {axis={1, 3}, keep=true}} do
 	case('quantile', function(x, q) return x:quantile(q, axes) end, apart(2, 3, 4), tensor{0.2, 0.65, dtype='float64'})
 	case('quantile', function(x) return x:quantile(0.3, axes) end, apart(2, 3, 4))
@@ -139,11 +144,19 @@ end
 case('aminmax', function(x) local lo, hi = x:aminmax() return hi * 2 - lo end, apart())
 
 -- Whole lines.
-for name in ('softmax logsoftmax cumsum'):gmatch '%w+' do
+for name in ('softmax logsoftmax cumsum cumprod'):gmatch '%w+' do
 	case(name, function(x) return x[name](x) end, apart(3, 4))
 	case(name, function(x) return x[name](x, 1) end, apart(3, 4))
 	case(name, function(x) return x[name](x, {axis=2}) end, apart(2, 3, 2))
 	case(name, function(x) return x[name](x) end, apart(33))
+end
+for _, o in ipairs {{exclusive=true}, {reverse=true}, {axis=1, exclusive=true, reverse=true}} do
+	for name in ('cumsum cumprod'):gmatch '%w+' do case(name, function(x) return x[name](x, o) end, apart(4, 5)) end
+end
+for name in ('cummax cummin'):gmatch '%w+' do
+	case(name, function(x) return (x[name](x)) end, apart(3, 7))
+	case(name, function(x) return (x[name](x, 1)) end, apart(5, 2))
+	case(name, function(x) return (x[name](x)) end, apart())
 end
 case('sort', function(x) return (x:sort()) end, apart(3, 5))
 case('sort', function(x) return (x:sort{axis=1, descending=true}) end, apart(4, 2))
@@ -163,6 +176,9 @@ moved('permute', function(x) return x:permute(3, 1, 2) end, 2, 3, 4)
 moved('narrow', function(x) return x:narrow(2, 2, 2) end, 2, 4, 2)
 moved('narrow', function(x) return x[{{-2, -1}}] end, 5)
 moved('narrow', function(x) return x:narrow(1, 5, 0) end, 4)
+moved('slice', function(x) return x:slice(2, 2, 6, 2) end, 2, 7, 2)
+moved('slice', function(x) return x['-1:2:-3, ::2'] end, 7, 3)
+moved('slice', function(x) return x['3:2:2'] end, 4)
 moved('select', function(x) return x:select(2, -1) end, 2, 3, 2)
 moved('select', function(x) return x[2] end, 3)
 moved('expand', function(x) return x:expand(4, 2, 3) end, 2, 1)
@@ -179,6 +195,24 @@ moved('flip', function(x) return x:flip(1, 3) end, 2, 3, 2)
 moved('pad', function(x) return x:pad(1, 2) end, 3)
 moved('pad', function(x) return x:pad{1, 0, 2, 1, value=3} end, 2, 3)
 moved('pad', function(x) return x:pad(2) end, 2, 2)
+for _, mode in ipairs {'reflect', 'edge', 'wrap'} do
+	moved('pad', function(x) return x:pad{2, 1, mode=mode} end, 2, 4)
+	moved('pad', function(x) return x:pad{7, -1, 1, 3, mode=mode} end, 3, 4)
+end
+moved('pad', function(x) return x:pad{-1, 2, 1, -2} end, 4, 3)
+moved('roll', function(x) return x:roll(2, 2) end, 2, 5, 2)
+moved('roll', function(x) return x:roll(-4) end, 2, 3)
+moved('repeatinterleave', function(x) return x:repeatinterleave(3, 2) end, 2, 3, 2)
+moved('repeatinterleave', function(x) return x:repeatinterleave(ints(2, 0, 1), -2) end, 3, 2)
+moved('repeatinterleave', function(x) return x:repeatinterleave(2) end, 2, 2)
+for _, mode in ipairs {'dcr', 'crd'} do
+	moved('depthtospace', function(x) return x:depthtospace(2, mode) end, 2, 8, 2, 3)
+	moved('spacetodepth', function(x) return x:spacetodepth(2, mode) end, 3, 4, 2)
+end
+for _, k in ipairs {0, 1, -2, 5} do
+	moved('diag', function(x) return x:diag(k) end, 2, 4, 3)
+	moved('diag', function(x) return x:diag(k) end, 3)
+end
 moved('tril', function(x) return x:tril() end, 2, 3, 4)
 moved('tril', function(x) return x:tril(1) end, 4, 3)
 moved('triu', function(x) return x:triu(-1) end, 4, 3)
@@ -195,6 +229,31 @@ for _, add in ipairs {false, true} do
 	case('scatter', function(x, s) return x:scatter(2, ints({1, 1}, {3, 2}), s, {add=add}) end, apart(2, 3), apart(3, 4))
 	case('scatter', function(x) return x:scatter(1, ints(2, 4), 1.5, {add=add}) end, apart(5))
 end
+-- several writes to one place; a product with zeros
+for _, reduce in ipairs {'none', 'add', 'mul', 'max', 'min'} do
+	local o = {reduce=reduce}
+	case('scatter', function(x, s) return x:scatter(1, ints(2, 2, 4, -1), s, o) end, apart(5), apart(5))
+	case('scatter', function(x, s) return x:scatter(2, ints({1, 1}, {3, 2}), s, o) end, apart(2, 3), apart(3, 4))
+	case('scatter', function(x) return x:scatter(1, ints(2, 4), 0.9, o) end, apart(5))
+	case('indexassign', function(x, s) return x:indexassign(2, ints(3, 1, 3), s, o) end, apart(2, 4, 2), apart(2, 3, 2))
+	case('indexassign', function(x, s) return x:indexassign(1, ints({1, 4}, {4, 2}), s, o) end, apart(4), apart(2))
+	case('scatternd', function(x, s) return x:scatternd(ints({1, 2}, {2, -1}, {1, 2}), s, o) end, apart(2, 3, 2), apart(3, 2))
+	case('scatternd', function(x, s) return x:scatternd(ints({{2}, {1}}, {{3}, {3}}), s, {batch=1, reduce=reduce}) end, apart(2, 3), apart(2, 1))
+end
+case('scatter', function(x, s) return x:scatter(1, ints(1, 1, 2, 3), s, {reduce='mul'}) end, tensor{0, 2, 0, 1, dtype='float64'},
+	tensor{3, 0.5, 0, 2, dtype='float64'})
+case('prod', function(x) return x:prod(2) end, tensor{{0, 2, 3}, {0, 0, 1}, {1, 2, 4}, dtype='float64'})
+case('cumprod', function(x) return x:cumprod() end, tensor{{0.5, 0, 3, 2}, {0, 1, 0, 2}, dtype='float64'})
+case('indexselect', function(x) return x:indexselect(2, ints(3, 1, 3, -1)) end, apart(2, 3, 2))
+case('indexselect', function(x) return x[ints({1, 4}, {2, 2})] end, apart(4, 2))
+case('indexselect', function(x) return x[{{}, ints(2)[1]}] end, apart(2, 3))
+case('gathernd', function(x) return x:gathernd(ints({1, 2}, {2, -1}, {1, 2})) end, apart(2, 3, 2))
+case('gathernd', function(x) return x:gathernd(ints({{2}, {1}}, {{3}, {3}}), {batch=1}) end, apart(2, 3))
+case('bincount', function(w) return ints(1, 4, 1, 2):bincount(w, {n=5}) end, apart(4))
+case('maskedselect', function(x) return x[tensor{1, 0, 1}:gt(0)] end, apart(3, 2))
+case('maskedassign', function(x, v) return x:maskedassign(tensor{1, 0, 1}:gt(0), v) end, apart(3, 2), apart(2, 2))
+case('maskedassign', function(x, v) return x:maskedassign(tensor{1, 0, 1}:gt(0), v) end, apart(3, 2), apart(2))
+case('maskedassign', function(x, v) return x:maskedassign(tensor{1, 0, 1}:gt(0), v) end, apart(3, 2), apart())
 local mask = tensor{{1, 0, 1}, {0, 0, 1}}:gt(0)
 case('maskedselect', function(x) return x[mask] end, apart(2, 3))
 case('maskedselect', function(x) return x[x:gt(100)] end, apart(4))
@@ -330,7 +389,7 @@ local straight = {
 -- Results that are not real numbers, or no tensor to differentiate by.
 local without = {}
 for names, reason in pairs {
-	['argmax argmin'] = 'positions', ['any all eq ne lt le gt ge isnan isfinite isinf'] = 'truth values',
+	['argmax argmin nonzero'] = 'positions', unique = 'of values that may be equal', ['any all eq ne lt le gt ge isnan isfinite isinf'] = 'truth values',
 	['band bor bxor bnot shl shr'] = 'integers only', onehot = 'of integers',
 	['zeros ones empty full arange linspace eye rand randn randint'] = 'made of nothing',
 } do

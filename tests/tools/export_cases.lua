@@ -266,6 +266,36 @@ for _, op in ipairs {'exp', 'neg', 'square'} do add(op .. ' of decoded codes', f
 add('add of decoded codes', function(_, a) return a:quantize(byte) + 1 end, line)
 add('gt of decoded codes', function(_, a) return a:quantize(byte):gt(a) end, line)
 
+add('slice', function(_, a) return a['::1, ::-2, 4:2:-1'] end, block)
+add('slice of codes', function(_, a) return a:quantize(byte)['::1, 2:6:2'] end, block)
+add('pad by mirroring', function(_, a) return a:pad {2, 1, -1, 3, mode='reflect'} end, block)
+add('pad by edges', function(_, a) return a:pad {1, 0, 2, 2, mode='edge'} end, image)
+add('pad of codes, again and again', function(_, a) return a:quantize(byte):pad {5, 1, 0, 2, mode='wrap'} end, block)
+add('pad that removes', function(_, a) return a:pad {-1, 2, 1, -2, value=0.25} end, block)
+add('pad that removes codes', function(_, a) return a:quantize(byte):pad {-1, 2, 1, -2} end, image)
+add('roll', function(_, a) return a:roll(2, 2):roll(-1, 3) end, block)
+add('roll of codes', function(_, a) return a:quantize(byte):roll(-3, 2) end, image)
+add('repeatinterleave', function(self, a) return a:repeatinterleave(2, 3):repeatinterleave(self.n, 2) end, block,
+	{parts={n=tensor {1, 0, 2, 0, 1, 3, dtype='int64'}}})
+add('diag', function(self, a) return a:diag(-1) + self.v:diag(2)['1, 2:5'] end, block:narrow(3, 1, 4), {parts={v=tensor.randn(3)}})
+local squares = tensor.randn(ROWS, 8, 4, 6)
+for _, mode in ipairs {'dcr', 'crd'} do
+	add('depthtospace ' .. mode, function(_, a) return a:depthtospace(2, mode) end, squares)
+	add('spacetodepth ' .. mode, function(_, a) return a:quantize(byte):spacetodepth(2, mode) end, squares)
+end
+add('prod', function(_, a) return a:prod {axis=2} end, block)
+add('prod along axes apart', function(_, a) return a:prod {axis={2, 4}} end, image)
+add('prod of integers', function(_, a) return int(a):prod {axis=3} end, block)
+add('logsumexp', function(_, a) return (a * 30):logsumexp {axis={2, 3}} end, block)
+add('logsumexp of long lines', function(_, a) return a:tile(1, 300):logsumexp(2) end, wide)
+add('logsumexp of infinities', function(_, a) return (a:abs():log() * a:gt(1):to 'float32' / a:gt(0):to 'float32'):logsumexp(2) end, block)
+add('cumsum from the end', function(_, a) return a:cumsum {axis=2, reverse=true, exclusive=true} end, block)
+add('cumprod', function(_, a) return a:cumprod(3) + a:cumprod {axis=2, reverse=true} end, block)
+add('cumprod of integers', function(_, a) return small(a):cumprod {axis=2, exclusive=true} end, block)
+add('cummax', function(_, a) return (a:round():cummax(2)) end, block)
+add('places of cummin', function(_, a) return select(2, a:round():cummin(3)) end, block)
+add('argmax, the last', function(_, a) return a:round():argmax {axis=2, last=true} end, block)
+add('argmin of codes, the last', function(_, a) return a:quantize(byte):argmin {axis={2, 3}, last=true} end, block)
 add('split', function(_, a) local p = a:split(4, {axis=2}) return tensor.cat({p[2], p[1]}, {axis=2}) end, block)
 add('tile', function(_, a) return a:tile(1, 2, 3) end, block)
 add('tile in front', function(_, a) return a:tile(1, 1, 2, 1, 1, 2) end, block:view(ROWS, 1, 2, 3, 2, 2))
@@ -277,6 +307,25 @@ add('gather', function(_, a) return a:gather(2, a:argmax {axis=2, keep=true}) en
 add('gather from the end', function(self, a) return a:gather(3, self.i:expand(a:size(1), 6, 3)) end, block, {parts={i=tensor {-1, 2, 4, dtype='int32'}:view(1, 1, 3)}})
 add('scatter', function(_, a) return (a * 0):scatter(2, a:argmin {axis=2, keep=true}, a) end, block)
 add('scatter and add', function(_, a) return a:scatter(2, select(2, a:sort(2)), a, {add=true}) end, block)
+local picks = tensor {6, -1, 2, 2, dtype='int64'}
+add('indexselect', function(self, a) return a[{{}, self.i}] end, block, {parts={i=picks}})
+add('indexselect of codes', function(self, a) return a:quantize(byte):indexselect(2, self.i:view(2, 2)) end, block, {parts={i=picks}})
+add('indexselect of given rows', function(self, a) return self.w[a:argmax(3)] end, block, {parts={w=tensor.randn(4, 3)}})
+add('gathernd', function(self, a) return a:gathernd(self.i:expand(a:size(1), 3, 2), {batch=1}) end, block,
+	{parts={i=tensor {{1, 2}, {-1, 4}, {3, 1}, dtype='int32'}:view(1, 3, 2)}})
+add('gathernd of codes', function(self, a) return a:quantize(byte):gathernd(self.i:expand(a:size(1), 3, 1), {batch=1}) end, block,
+	{parts={i=tensor {{1}, {-1}, {3}, dtype='int64'}:view(1, 3, 1)}})
+for _, reduce in ipairs {'none', 'add', 'mul', 'max', 'min'} do
+	add('scatter, ' .. reduce, function(self, a) return a:scatter(2, self.i:view(1, 4, 1):expand(a:size(1), 4, 4), a * 2, {reduce=reduce}) end, block,
+		{parts={i=picks}})
+	add('indexassign, ' .. reduce, function(self, a) return a:indexassign(2, self.i, a['::1, 1:4'] * 0.7, {reduce=reduce}) end, block, {parts={i=picks}})
+	add('scatternd of integers, ' .. reduce, function(self, a)
+		return int(a):scatternd(self.i:view(1, 4, 1):expand(a:size(1), 4, 1), 3, {batch=1, reduce=reduce})
+	end, block, {parts={i=picks}})
+end
+add('assign by indices', function(self, a) local y = a * 2 y[{{}, self.i, 2}] = 0.5 y[{{}, {6, 1, -1}}] = a return y end, block, {parts={i=picks}})
+add('mask of rows', function(self, a) local y = a * 1 y[a:sum {axis=3}:gt(0)] = self.v return y end, block, {parts={v=tensor.randn(4)}})
+add('einsum of three', function(self, a) return tensor.einsum('bij,jk,bil->bkl', a, self.w, a) end, block, {parts={w=tensor.randn(4, 5)}})
 add('onehot', function(_, a) return a:argmax(2):onehot(6, {dtype='float32'}) end, block)
 add('onehot of int64', function(_, a) return a:argmax(2):onehot(6) end, block)
 add('einsum', function(self, a) return tensor.einsum('bij,jk->bki', a, self.w) end, block, {parts={w=tensor.randn(4, 5)}})

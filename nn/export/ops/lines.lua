@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- Softmax and its logarithm, layer and RMS norm along the last axis, sums and similar reductions along adjacent axes,
--- argmax and argmin, running sums. Sums of floats are added in Quoll's order (nn/export/sums.lua) and are bit-equal; those of integers
+-- Softmax and its logarithm, layer and RMS norm along the last axis, sums and similar reductions along adjacent axes, logsumexp,
+-- argmax and argmin, running sums, products and extremes. Sums of floats are added in Quoll's order (nn/export/sums.lua) and are bit-equal; those of integers
 -- wrap.
 local _, internal = ...
 local axes = internal.import 'nn/export/axes'
@@ -163,6 +163,7 @@ static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, ${y} 
 }
 ]]
 local REDUCTIONS = {
+	prodwhole = {TYPE = 'uint64_t', FIRST = '1', FROM = '0', STEP = 'a *= (uint64_t)b', LAST = 'a'},
 	sumwhole = {TYPE = 'uint64_t', FIRST = '0', FROM = '0', STEP = 'a += (uint64_t)b', LAST = 'a'},
 	mean = {TYPE = 'double', FIRST = '0', FROM = '0', STEP = 'a += (double)b', LAST = '(a / n)'},
 	max = {TYPE = '${x}', FIRST = 'x[j]', FROM = '1', STEP = 'a = a == 0 && b == 0 ? b + a : b > a || b != b ? b : a', LAST = 'a'},
@@ -170,9 +171,33 @@ local REDUCTIONS = {
 	maxwhole = {TYPE = '${x}', FIRST = 'x[j]', FROM = '1', STEP = 'a = b > a ? b : a', LAST = 'a'},
 	minwhole = {TYPE = '${x}', FIRST = 'x[j]', FROM = '1', STEP = 'a = b < a ? b : a', LAST = 'a'},
 }
-local SUMS = {sum = 'q_sum(x + j, n, inner)', mean = '(q_sum(x + j, n, inner) / (double)n)'}
+parts.add('productf', {text = [[
+/* In double: blocks of 1024 numbers in 32 lanes, which are multiplied in their order. */
+static double q_productf(const float *x, int32_t n, int32_t step)
+{
+	double all = 1, part = 1, lane[32];
+	int32_t from, to, i;
+
+	for (from = 0; from < n; from = to) {
+		to = n - from < 1024 ? n : from + 1024;
+		for (i = 0; i < 32; i++)
+			lane[i] = 1;
+		for (i = from; i < to; i++)
+			lane[(i - from) & 31] *= (double)x[i * step];
+		for (i = 1; i < 32; i++)
+			lane[0] *= lane[i];
+		part *= lane[0];
+		if (to == n || to % 65536 == 0) {
+			all *= part;
+			part = 1;
+		}
+	}
+	return all;
+}
+]]})
+local SUMS = {sum = 'q_sum(x + j, n, inner)', mean = '(q_sum(x + j, n, inner) / (double)n)', prod = 'q_productf(x + j, n, inner)'}
 for name, value in pairs(SUMS) do
-	parts.add(('reduce%sf'):format(name), {fields = {'x', 'y'}, needs = {{'sum'}}, text = ([[
+	parts.add(('reduce%sf'):format(name), {fields = {'x', 'y'}, needs = {{name == 'prod' and 'productf' or 'sum'}}, text = ([[
 /* x (rows, n, inner) over n */
 static void ${name}(const float *x, int32_t rows, int32_t n, int32_t inner, float *y)
 {
@@ -185,38 +210,96 @@ static void ${name}(const float *x, int32_t rows, int32_t n, int32_t inner, floa
 ]]):gsub('@VALUE@', value)})
 end
 for name, words in pairs(REDUCTIONS) do parts.add('reduce' .. name, {fields = {'x', 'y'}, text = (REDUCE:gsub('@(%u+)@', words))}) end
-for type, words in pairs {float = {'double', '(double)*p'}, int64_t = {'uint64_t', '(uint64_t)*p'}} do
-	parts.add('cumsum_' .. type, {fields = {'x'}, text = ([[
-/* Running sums along n of x (rows, n, inner). */
-static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, @Y@ *y)
+-- Sums and products: type of the result, type and start of the total.
+local SCANS = {cumsum = {'0', '+'}, cumprod = {'1', '*'}}
+for op, scan in pairs(SCANS) do
+	for type, total in pairs {float = 'double', int64_t = 'uint64_t'} do
+		parts.add(op .. '_' .. type, {fields = {'x'}, text = ([[
+/* Along n of x (rows, n, inner), from the end with `reverse`; `exclusive`: of the elements before each only. */
+static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, int exclusive, int reverse, @Y@ *y)
 {
-	int32_t r, i, j;
+	int32_t r, i, j, at;
 
 	for (r = 0; r < rows; r++, x += n * inner, y += n * inner)
 		for (j = 0; j < inner; j++) {
-			const ${x} *p = x + j;
-			@SUM@ sum = 0;
+			@TOTAL@ all = @FIRST@;
 
-			for (i = 0; i < n; i++, p += inner) {
-				sum += @VALUE@;
-				y[i * inner + j] = (@Y@)sum;
+			for (i = 0; i < n; i++) {
+				at = (reverse ? n - 1 - i : i) * inner + j;
+				if (exclusive)
+					y[at] = (@Y@)all;
+				all = all @OP@ (@TOTAL@)x[at];
+				if (!exclusive)
+					y[at] = (@Y@)all;
 			}
 		}
 }
-]]):gsub('@(%u+)@', {Y = type, SUM = words[1], VALUE = words[2]})})
+]]):gsub('@(%u+)@', {Y = type, TOTAL = total, FIRST = scan[1], OP = scan[2]})})
+	end
 end
+for op, order in pairs {cummax = '>=', cummin = '<='} do
+	parts.add(op, {fields = {'x'}, text = ([[
+/* Along n of x (rows, n, inner), and the 1-based places; of equal ones the last. */
+static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, ${x} *y, int64_t *place)
+{
+	int32_t r, i, j, best;
+
+	for (r = 0; r < rows; r++, x += n * inner, y += n * inner, place += n * inner)
+		for (j = 0; j < inner; j++) {
+			best = 0;
+			for (i = 0; i < n; i++) {
+				${x} v = x[i * inner + j];
+
+				if (v != v || v @ORDER@ x[best * inner + j])
+					best = i;
+				y[i * inner + j] = x[best * inner + j];
+				place[i * inner + j] = best + 1;
+			}
+		}
+}
+]]):gsub('@(%u+)@', {ORDER = order})})
+end
+parts.add('logsumexp', {needs = {{'exp_below'}, {'sum'}, {vmath.part 'ql_log_f64'}, {vmath.part 'ql_of_bits'}}, text = [[
+/* x (rows, n, inner) along n, in pieces of 1024 exponentials (tensor/loops/exponentials.c) */
+static void ${name}(const float *x, int32_t rows, int32_t n, int32_t inner, float *y)
+{
+	float most, piece[1024];
+	int32_t r, i, j, from, nan;
+	double sum;
+
+	for (r = 0; r < rows; r++, x += n * inner)
+		for (j = 0; j < inner; j++) {
+			most = q_of_bits(0xff800000u);
+			for (nan = i = 0; i < n; i++) {
+				most = x[i * inner + j] > most ? x[i * inner + j] : most;
+				nan |= x[i * inner + j] != x[i * inner + j];
+			}
+			for (sum = from = 0; from < n && !nan && most - most == 0; from += 1024) {
+				for (i = 0; i < 1024 && from + i < n; i++)
+					piece[i] = q_exp_below(x[(from + i) * inner + j], most);
+				sum += q_sum(piece, i, 1);
+			}
+			if (nan)
+				*y++ = q_of_bits(0x7fc00000u);
+			else if (!(most - most == 0))
+				*y++ = most;
+			else
+				*y++ = (float)((double)most + q_log_f64(sum * 0x1p-24));
+		}
+}
+]]})
 -- For floats the first nan, if there is one.
-local function add_place(name, which, better)
+local function add_place(name, which, better, last)
 	parts.add(name, {fields = {'x'}, text = ([[
-/* 1-based index of the first @WHICH@ element along n of x (rows, n, inner). */
+/* 1-based index of the @WHICH@ element along n of x (rows, n, inner). */
 static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, int64_t *y)
 {
 	int32_t r, i, j, best;
 
 	for (r = 0; r < rows; r++, x += n * inner)
 		for (j = 0; j < inner; j++) {
-			best = 0;
-			for (i = 1; i < n; i++) {
+			best = @BEGIN@;
+			for (i = @FROM@) {
 				${x} v = x[i * inner + j], found = x[best * inner + j];
 
 				if (@BETTER@)
@@ -225,12 +308,15 @@ static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, int64
 			*y++ = best + 1;
 		}
 }
-]]):gsub('@(%u+)@', {WHICH = which, BETTER = better})})
+]]):gsub('@(%u+)@', {WHICH = (last and 'last ' or 'first ') .. which, BETTER = better, BEGIN = last and 'n - 1' or '0',
+		FROM = last and 'n - 2; i >= 0; i--' or '1; i < n; i++'})})
 end
 local PLACES = {argmax = {'largest', 'v > found'}, argmin = {'smallest', 'v < found'}}
 for name, words in pairs(PLACES) do
-	add_place(name, words[1], words[2])
-	add_place(name .. 'f', words[1], words[2] .. ' || (v != v && found == found)')
+	for _, last in ipairs {false, true} do
+		add_place(name .. (last and 'last' or ''), words[1], words[2], last)
+		add_place(name .. (last and 'lastf' or 'f'), words[1], words[2] .. ' || (v != v && found == found)', last)
+	end
 end
 
 local function reduce(e, node)
@@ -241,7 +327,8 @@ local function reduce(e, node)
 	local rows, n, inner
 	x, rows, n, inner = axes.lines(e, node, x, f)
 	if PLACES[which] then
-		e:call('%s(%s, %d, %d, %d, %s);', e:part(which .. (f.ctype == 'float' and 'f' or ''), {x = f.ctype}), x, rows, n, inner, y)
+		which = which .. (node.attrs.last and 'last' or '') .. (f.ctype == 'float' and 'f' or '')
+		e:call('%s(%s, %d, %d, %d, %s);', e:part(which, {x = f.ctype}), x, rows, n, inner, y)
 		return
 	end
 	if f.ctype == 'float' and SUMS[which] then which = which .. 'f' end
@@ -261,16 +348,36 @@ local function both(e, node)
 	end
 end
 
-local function cumsum(e, node)
+local function scan(e, node)
 	local x, f = e:plain(node, 1)
 	local y, g = e:output(node)
 	local rows, n, inner = split(f.shape, axes.at(node.attrs.axis or -1, #f.shape))
-	e:call('%s(%s, %d, %d, %d, %s);', e:part('cumsum_' .. g.ctype, {x = f.ctype}), x, rows, n or 1, inner, y)
+	e:call('%s(%s, %d, %d, %d, %d, %d, %s);', e:part(node.op .. '_' .. g.ctype, {x = f.ctype}), x, rows, n or 1, inner,
+		node.attrs.exclusive and 1 or 0, node.attrs.reverse and 1 or 0, y)
 end
 
-local BY = {softmax = softmax, logsoftmax = softmax, layernorm = norm, rmsnorm = norm, cumsum = cumsum, aminmax = both}
+local function running_extreme(e, node)
+	local x, f = e:plain(node, 1)
+	local y, places = e:output(node), (e:output(node, nil, 2))
+	local rows, n, inner = split(f.shape, axes.at(node.attrs.axis or -1, #f.shape))
+	e:call('%s(%s, %d, %d, %d, %s, %s);', e:part(node.op, {x = f.ctype}), x, rows, n or 1, inner, y, places)
+end
 
-return {ops = {'softmax', 'logsoftmax', 'layernorm', 'rmsnorm', 'sum', 'mean', 'max', 'min', 'aminmax', 'argmax', 'argmin', 'cumsum'},
+local function logsumexp(e, node)
+	local given = e:facts(node.inputs[1])
+	e.inexact = e.inexact or given.ctype ~= 'float' and not given.scale -- Quoll computes integers in double
+	local x, f = cast.floats(e, node, 1)
+	local y = e:output(node)
+	local rows, n, inner
+	x, rows, n, inner = axes.lines(e, node, x, f)
+	e:call('%s(%s, %d, %d, %d, %s);', e:part 'logsumexp', x, rows, n, inner, y)
+end
+
+local BY = {softmax = softmax, logsoftmax = softmax, layernorm = norm, rmsnorm = norm, cumsum = scan, cumprod = scan, cummax = running_extreme,
+	cummin = running_extreme, logsumexp = logsumexp, aminmax = both}
+
+return {ops = {'softmax', 'logsoftmax', 'layernorm', 'rmsnorm', 'sum', 'mean', 'max', 'min', 'aminmax', 'argmax', 'argmin', 'cumsum', 'cumprod',
+	'cummax', 'cummin', 'prod', 'logsumexp'},
 emit = function(e, node)
 	local f = e:facts(node.inputs[1])
 	if f.scale and of_codes.can(node) then return of_codes.emit(e, node) end

@@ -21,7 +21,7 @@ local sets = {
 	{{x, tensor.randn(8, 6, 1, 1)}, 1}, {{square, tensor.randn(40, 6, 3, 3)}, 1, {pad = 1}}, {{square, tensor.randn(6, 1, 3, 3)}, 1, {pad = 1, groups = 6}},
 	{{flat, tensor.randn(33, 70), tensor.randn(33)}, 1}, {{flat, tensor.randn(1, 70)}, 1, {act = 'gelu'}}, {{x, tensor.randn(5, 7)}, 1},
 	{{x, one, one, one, one:abs()}, 1}, {{x}, 1, 3, {stride = 2, pad = 1}}, {{x}, 1, -1, 54, 7}, {{flat}, 1, -1, 7, 10},
-	{{tensor.randn(ROWS, 1, 9)}, 1}, {{x}, 1, 3}, {{x}, 1, {1, 2, 0, 3}},
+	{{tensor.randn(ROWS, 1, 9)}, 1}, {{tensor.randn(ROWS, 4, 6, 2)}, 1, 2}, {{x}, 1, 3}, {{x}, 1, {1, 2, 0, 3}},
 }
 
 local function is_tensor(value) return type(value) == 'userdata' end

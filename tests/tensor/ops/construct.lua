@@ -22,3 +22,11 @@ print(tensor.eye(3):sum():item(), tensor.eye(2, 3)[2], tensor.eye(2, {dtype = 'i
 print(tensor.ones{2, 2, quant = 'int8'}:dtype(), tensor.zeros{3, quant = 'uint8/1'}:qparams().scale:size())  --> int8 3
 print(pcall(tensor.zeros, {2, device = 'cuda'}))  --> false ...zeros: device: wanted a device that is here, got 'cuda'...
 print(tensor{1, 2, dtype = 'int8'}:dtype(), tensor{true, false}:dtype(), tensor(3):dim(), tensor{{}, {}}:size())  --> int8 bool 0 2 0
+print(tensor.eye(3, {diagonal=1}), tensor.eye(2, 3, {diagonal=-1, dtype='int8'}))  --> float32(3, 3)
+--> 0 1 0
+--> 0 0 1
+--> 0 0 0 int8(2, 3)
+--> 0 0 0
+--> 1 0 0
+for k = -5, 5 do assert(tensor.eye(3, 4, {diagonal=k}):eq(tensor.ones(3, 4):triu(k):tril(k)):all():item(), k) end
+print(tensor.eye(2, {diagonal=math.mininteger}):sum():item(), tensor.eye(2, {diagonal=math.maxinteger}):sum():item())  --> 0.0 0.0

@@ -51,3 +51,16 @@ print(fails('i1->i', a))  --> ...
 print(fails('ij>i', a))  --> ...wanted letters, ',', '...' and '->', got 'ij>i'
 print(fails('ij->i->j', a))  --> ...one term after '->'...
 print(fails(a, b))  --> ...einsum: equation: wanted...
+-- three and more operands, from left to right; the first literal from PyTorch 2
+do
+	local steps, w = tensor.arange(0, 7):view(2, 2, 2):to 'float32', tensor.arange(0, 5):view(2, 3):to 'float32'
+	print(tensor.einsum('bij,jk,bil->bkl', steps, w, steps):view(12))  --> float32(12) 18 30 28 46 38 62 186 222 300 358 414 494
+	print(tensor.einsum('i,ij,j', tensor{1, 2}, tensor{{1, 2}, {3, 4}}, tensor{5, 6}):item())  --> 95.0
+	print(tensor.einsum('...i,ij,...j->...', tensor.ones(3, 2), w, tensor.ones(1, 3)))  --> float32(3) 15 15 15
+	local m = tensor.randn(4, 4):to 'float64'
+	local eight = tensor.einsum('ab,bc,cd,de,ef,fg,gh,hi->ai', m, m, m, m, m, m, m, m)
+	local four = m:matmul(m):matmul(m):matmul(m)
+	assert((eight - four:matmul(four)):abs():max():item() < 1e-9 * four:matmul(four):abs():max():item())
+	print(pcall(tensor.einsum, 'ij,jk', m, m, m))  --> false ...one term for each operand...
+	print(pcall(tensor.einsum, 'ij,jk,kl->ij', m, m, tensor.zeros(3, 4)))  --> false ...operand 3, axis 1: wanted size 4...
+end

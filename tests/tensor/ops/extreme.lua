@@ -84,3 +84,24 @@ for at = 1, 70 do
 		assert(least:isnan():item() and most:isnan():item() and t:max():isnan():item() and t:min():isnan():item(), at)
 	end
 end
+
+-- the last of equal elements is the first one from the other end
+do
+	local ties = tensor.randint{3, 40, 700, low=1, high=9}
+	for _, dtype in ipairs{'float32', 'float64', 'float16', 'int8', 'int64', 'uint4'} do
+		for _, v in ipairs{ties:to(dtype), ties:to(dtype):permute(2, 1, 3)} do
+			for _, op in ipairs{'argmax', 'argmin'} do
+				for _, axis in ipairs{{1}, {2}, {3}, {1, 3}, {1, 2, 3}} do
+					local count = 1
+					for _, a in ipairs(axis) do count = count * v:size(a) end
+					local want = count + 1 - v:flip{axes=axis}[op](v:flip{axes=axis}, {axis=axis})
+					assert(v[op](v, {axis=axis, last=true}):eq(want):all():item(), op .. dtype)
+				end
+			end
+		end
+	end
+	print(tensor{1, 0/0, 3, 0/0}:argmax{last=true}, tensor(2):argmin{last=true}, tensor{1, 1}:argmax{last=false})  --> 4 1 1
+	local q = tensor{{1, 3, 3}, {0, 0, 2}}:quantize 'int8'
+	print(q:argmax{axis=2, last=true}, q:argmin{axis=2, last=true})  --> int64(2) 3 3 int64(2) 1 2
+	print(pcall(function() return tensor.zeros(0):argmax{last=true} end))  --> false ...argmax: wanted at least one element...
+end

@@ -44,3 +44,21 @@ print(pcall(function() return x:gather(1, tensor{{1.0}}) end))  --> false ...ind
 print(pcall(function() return x:gather(3, index{{1}}) end))  --> false ...axis: wanted an axis from 1 to 2...
 print(pcall(function() return x:gather(1) end))  --> false ...gather: ...
 print(pcall(function() return x:scatter(1, index{{1, 1}, {1, 1}}, tensor{{1, 2}}) end))  --> false ...src: wanted a number or a tensor at least as large as the index (2, 2), got (1, 2)
+-- reduce=; literals from PyTorch's scatter_reduce
+local t, i, s = tensor{1, 2, 3, 4, 5}, index{1, 1, 4, 5}, tensor{7, -2, 3, 9}
+print(t:scatter(1, i, s, {reduce='add'}), t:scatter(1, i, s, {reduce='mul'}))  --> float32(5) 6 2 3 7 14 float32(5) -14 2 3 12 45
+print(t:scatter(1, i, s, {reduce='max'}), t:scatter(1, i, s, {reduce='min'}))  --> float32(5) 7 2 3 4 9 float32(5) -2 2 3 3 5
+print(t:scatter(1, i, s, {reduce='none'}), t:scatter(1, i, 10, {reduce='mul'}))  --> float32(5) -2 2 3 3 9 float32(5) 100 2 3 40 50
+print(t:to('int16'):scatter(1, i, s, {reduce='max'}), t:to('int4'):scatter(1, i, s:clamp(-8, 7), {reduce='min'}))  --> int16(5) 7 2 3 4 9 int4(5) -2 2 3 3 5
+print(tensor{1, 0/0}:scatter(1, index{1, 2}, tensor{0/0, 1}, {reduce='max'}))  --> float32(2) nan nan
+do
+	local a, b = tensor{3, 3, 1, grad=true}, tensor{3, 3, grad=true}
+	a:scatter(1, index{1, 1}, b, {reduce='max'}):sum():backward()
+	print(a:grad(), b:grad())  --> float32(3) 0.3333 1.0000 1.0000 float32(2) 0.3333 0.3333
+	a, b = tensor{1, 2, 3, 4, 5, grad=true}, tensor{7, -2, 3, 9, grad=true}
+	local weighed = a:scatter(1, i, b, {reduce='mul'}) * t
+	weighed:sum():backward()
+	print(a:grad(), b:grad())  --> float32(5) -14 2 3 12 45 float32(4) -2 7 16 25
+end
+print(pcall(function() return t:scatter(1, i, s, {reduce='max', add=true}) end))  --> false ...scatter: wanted reduce='add' or no reduce= with add=true, got 'max'
+print(t:quantize('int8'):gather(1, i):dtype(), t:view(1, 5):quantize('int8/1'):gather(2, i:view(1, 4)):dtype())  --> int8 float32

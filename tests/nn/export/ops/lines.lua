@@ -32,6 +32,8 @@ exported.functions({
 	sum = function(_, a) return a:sum {axis=3} end, mean = function(_, a) return a:mean {axis={2, 3}} end,
 	['sum of columns'] = function(_, a) return a:transpose(2, 3):contiguous():sum {axis=2} end, var = function(_, a) return a:var {axis={2, 3}} end,
 	std = function(_, a) return a:std {axis=3} end, norm = function(_, a) return a:norm {axis={2, 3}} end,
+	logsumexp = function(_, a) return a:logsumexp {axis={2, 3}} end, prod = function(_, a) return (a * 1e-4 + 1):prod {axis=3} end,
+	['prod along axes apart'] = function(_, a) return (a * 1e-5 + 1):prod {axis={2, 3}} end, cumprod = function(_, a) return (a * 1e-5 + 1):cumprod(3) end,
 	['norm 1'] = function(_, a) return a:norm {p=1, axis=3} end, softmax = function(_, a) return (a * 0.1):softmax() end,
 	logsoftmax = function(_, a) return (a * 0.1):logsoftmax() end, layernorm = function(_, a) return a:layernorm() end,
 	rmsnorm = function(_, a) return a:rmsnorm() end, dot = function(_, a) return a:select(1, 1):select(1, 1):dot(a:select(1, 1):select(1, 2)):view(1, 1) end,
