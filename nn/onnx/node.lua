@@ -26,10 +26,11 @@ end
 
 function node.known(x) return x and not internal.is_meta(x) end
 
--- The numbers of a known tensor as a list, which is not recorded; what: its name in errors.
+-- The numbers of a known tensor (bool: 0 and 1) as a list, which is not recorded; what: its name in errors.
 function node:list(x, what)
 	if not node.known(x) then self:fail('%s: wanted numbers that do not depend on the values of the inputs, got others', what) end
 	local before = internal.record(nil)
+	if x:dtype() == 'bool' then x = x:to 'uint8' end
 	local list = x:dim() == 0 and {x:item()} or x:contiguous():view(-1):totable()
 	internal.record(before)
 	return list

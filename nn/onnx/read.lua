@@ -185,6 +185,7 @@ local function mark(self, n, inputs, count, outputs, recorded)
 	end
 end
 
+local DIRECT = {If = true} -- whose nodes are applied one by one
 local SIZED = {ConstantOfShape = true, Expand = true, Tile = true, Range = true, EyeLike = true}
 
 -- What is computed from weights is the same for every batch.
@@ -238,7 +239,7 @@ function machine:call(scope, n, given)
 		if not name or name == '' then name = n.output and n.output[1] or n.op_type end
 		local item = setmetatable({op = n.op_type, name = name, opset = version, attrs = attrs, outputs = #(n.output or {}), file = self.file,
 			machine = self, scope = scope, sized = SIZED[n.op_type], from = n, kept = scope.kept}, node)
-		outputs = apply(self, item, handler, inputs, count)
+		outputs = DIRECT[n.op_type] and table.pack(handler(item, table.unpack(inputs, 1, count))) or apply(self, item, handler, inputs, count)
 	end
 	for i, name in ipairs(n.output or {}) do
 		if name ~= '' and outputs[i] then scope.values[name] = outputs[i] end

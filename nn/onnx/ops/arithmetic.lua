@@ -52,9 +52,13 @@ function ops.Mean(n, ...)
 	return count == 1 and y or y / count
 end
 
+-- By a negative number all bits are shifted out.
 function ops.BitShift(n, a, b)
-	if n:attr 'direction' == 'LEFT' then return a:shl(b) end
-	return a:shr(b)
+	local left = n:attr 'direction' == 'LEFT'
+	if quant.dtype(b:dtype()).signed and not (n.known(b) and n:quietly(function() return b:ge(0):all():item() end)) then
+		b = tensor.where(b:lt(0), b * 0 + 64, b)
+	end
+	return left and a:shl(b) or a:shr(b)
 end
 
 return ops

@@ -22,10 +22,14 @@ function ops.Resize(n, x, roi, given, sizes)
 	local mode, place = n:attr('mode', 'nearest'), n:attr('coordinate_transformation_mode', 'half_pixel')
 	if n.opset < 11 then place = 'asymmetric' end
 	local h, w = list[3], list[4]
-	if mode == 'nearest' and h % x:size(3) == 0 and w % x:size(4) == 0 and (place == 'asymmetric' and n:attr('nearest_mode', 'floor') == 'floor' or place == 'half_pixel') then
+	local kind = n:attr('nearest_mode', n.opset < 11 and 'floor' or 'round_prefer_floor')
+	local whole = h % x:size(3) == 0 and w % x:size(4) == 0
+	local twice = h <= 2 * x:size(3) and w <= 2 * x:size(4)
+	local exact = place == 'asymmetric' and (kind == 'floor' or kind == 'round_prefer_floor' and twice) or place == 'half_pixel' and kind:find 'round'
+	if mode == 'nearest' and whole and exact then
 		return x:resize {size = {h, w}, mode = 'nearest'}
 	end
-	if mode == 'linear' and place:find 'half_pixel' and h > 1 and w > 1 then return x:resize {size = {h, w}} end
+	if mode == 'linear' and (place == 'half_pixel' or place == 'pytorch_half_pixel') and h > 1 and w > 1 then return x:resize {size = {h, w}} end
 	n:fail("mode: wanted nearest by a whole factor or linear with half_pixel, got %s with %s", mode, place)
 end
 

@@ -62,22 +62,56 @@ function ops.EyeLike(n, x)
 	return (column - row):eq(k):to(dtype)
 end
 
+-- The low bits of integers beyond the range of the dtype.
+local function wrapped(x, to)
+	local from = quant.dtype(x:dtype())
+	if not from.float and (from.kind == 'bool' or from.min >= to.min and from.max <= to.max) then return x:to(to.name) end
+	x = x:to 'int64':band((1 << to.bits) - 1)
+	if to.signed then x = x:bxor(1 << to.bits - 1) - (1 << to.bits - 1) end
+	return x:to(to.name)
+end
+
+local LARGEST = {float8_e4m3 = 448, float8_e5m2 = 57344} -- beyond it are codes of infinity or NaN
+
+-- The power of 2 above, below or next to |x|: `down` finds the one below from the nearest one.
+local function power(n, x, dtype)
+	local mode, saturate = n:attr('round_mode', 'up'), n:attr('saturate', 1) ~= 0
+	if mode ~= 'up' and mode ~= 'down' and mode ~= 'nearest' then n:fail("round_mode: wanted up, down or nearest, got '%s'", mode) end
+	if not saturate then n:fail 'saturate: wanted 1 for float8 of e8m0, got 0' end
+	local low, high = 2.0 ^ -127, 2.0 ^ 127
+	x = x:to 'float64':abs()
+	local y = x:clamp(low, high)
+	local down = y:to(dtype):to 'float64'
+	down = tensor.where(down:gt(y), down / 2, down)
+	if mode == 'nearest' then
+		y = tensor.where(y:ge(down * 1.5), down * 2, down)
+	else
+		y = mode == 'up' and tensor.where(y:gt(down), down * 2, down) or down
+	end
+	return tensor.where(x:isfinite(), y:clamp(low, high), x * 0 / 0):to(dtype)
+end
+
 -- Floats become integers towards 0.
-local function cast(x, dtype, is_float)
+local function cast(n, x, dtype)
 	if x:dtype() == dtype then return x end
 	local to = quant.dtype(dtype)
-	if is_float and to.kind == 'bool' then return x:ne(0) end
-	if is_float and not to.float then x = x:trunc() end
-	return x:to(dtype)
+	if dtype == 'float8_e8m0' then return power(n, x, dtype) end
+	if to.kind == 'bool' then return n.is_float(x) and x:ne(0) or x:to(dtype) end
+	if to.float then
+		local most = n:attr('saturate', 1) ~= 0 and LARGEST[dtype]
+		return (most and x:clamp(-most, most) or x):to(dtype)
+	end
+	if n.is_float(x) then x = x:trunc() end
+	return to.bits <= 16 and wrapped(x, to) or x:to(dtype)
 end
 
 function ops.Cast(n, x)
 	local dtype = internal.onnx_dtype(n:attr('to', 0))
 	if not dtype then n:fail('to: wanted a type of numbers, got number %s', n:attr('to', 0)) end
 	if n:note(x) and quant.dtype(dtype).float then n:note(nil, n:note(x)) end
-	return cast(x, dtype, n.is_float(x))
+	return cast(n, x, dtype)
 end
 
-function ops.CastLike(n, x, like) return cast(x, like:dtype(), n.is_float(x)) end
+function ops.CastLike(n, x, like) return cast(n, x, like:dtype()) end
 
 return ops

@@ -32,4 +32,6 @@ it('joins any number of operands', function()
 	assert(equal(run('Max', {a, b, tensor {0}}), {{2, 2, 3}, {1, 0, 3}}) and equal(run('Min', {a, b}), {{1, -2, 2}, {-4, -4, -4}}))
 	assert(equal(run('Sum', {a, a, b}), {{4, -2, 8}, {-2, -8, 2}}) and equal(run('Mean', {a, a * 2}), {{1.5, -3, 4.5}}) and equal(run('Mean', {a}), a))
 	assert(equal(run('BitShift', {tensor {16, 4, dtype = 'uint8'}, tensor {1, 2, dtype = 'uint8'}}, {direction = 'RIGHT'}), {8, 1}))
+	local bits, by = tensor {-8, 4, 5, dtype = 'int8'}, tensor {-1, -8, 1, dtype = 'int8'}
+	assert(equal(run('BitShift', {bits, by}, {direction = 'RIGHT'}), {-1, 0, 2}) and equal(run('BitShift', {bits, by}, {direction = 'LEFT'}), {0, 0, 10}))
 end)

@@ -24,13 +24,25 @@ end)
 
 it('takes the branch of an If whose condition is known, and refuses others', function()
 	local function branch(op) return onnx.graph {nodes = {onnx.node(op, {'x'}, {'r'})}, outputs = {'r'}} end
-	local function model(o)
+	local function model(o, rank)
 		local nodes = {onnx.node('Shape', {'x'}, {'s'}), onnx.node('Size', {'s'}, {'n'}), onnx.node('Equal', {'n', 'two'}, {'c'}),
 			onnx.node('If', {o or 'c'}, {'y'}, {then_branch = branch 'Neg', else_branch = branch 'Abs'}, {name = 'if'})}
-		return {nodes = nodes, inputs = {{'x', 'float32', {2, 3}}, {'u', 'bool', {1}}}, outputs = {'y'}, initializers = {two = tensor {2, dtype = 'int64'}:sum()}}
+		return {nodes = nodes, inputs = {{'x', 'float32', {2, 3}}, {'u', 'bool', {1}}}, outputs = {'y'}, initializers = {two = tensor {rank or 2, dtype = 'int64'}:sum()}}
 	end
 	local g = onnx.load(model())
 	assert(equal(g:run {x, tensor {true}}, x * -1))
+	assert(equal(onnx.load(model(nil, 3)):run {x * -1, tensor {true}}, x))
 	local ok, message = pcall(onnx.load, model 'u')
 	assert(not ok and message:find "node 'if' %(If%): cond: wanted numbers that do not depend on the values of the inputs, got others", message)
+end)
+
+-- What a branch computes from the inputs is recorded: for each batch, also where constants are computed beside it.
+it('records the nodes of a branch', function()
+	local yes = onnx.graph {nodes = {onnx.node('Constant', {}, {'k'}, {value = tensor {2}}), onnx.node('Neg', {'k'}, {'l'}), onnx.node('Mul', {'x', 'l'}, {'r'})}, outputs = {'r'}}
+	local no = onnx.graph {nodes = {onnx.node('Abs', {'x'}, {'r'})}, outputs = {'r'}}
+	for _, condition in ipairs {true, false} do
+		local g = onnx.load {nodes = {onnx.node('If', {'c'}, {'y'}, {then_branch = yes, else_branch = no})}, inputs = {{'x', 'float32', {'n', 3}}}, outputs = {'y'},
+			initializers = {c = tensor {condition}}}
+		assert(equal(g:run(x), condition and x * -2 or x) and equal(g:run(x[1]:unsqueeze(1) * -1), condition and {{2, 4, 6}} or {{1, 2, 3}}))
+	end
 end)

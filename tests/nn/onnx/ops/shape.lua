@@ -26,6 +26,30 @@ it('casts towards 0', function()
 	assert(not ok and message:find 'to: wanted a type of numbers, got number 8', message)
 end)
 
+it('keeps the low bits of integers beyond 8 and 16 bits', function()
+	local x = tensor {-9, -8.7, 7, 8, 15, 300}
+	assert(equal(run('Cast', {x}, {to = onnx.TYPES.int8}), {-9, -8, 7, 8, 15, 44}) and equal(run('Cast', {x}, {to = onnx.TYPES.uint8}), {247, 248, 7, 8, 15, 44}))
+	local y = run('CastLike', {tensor {70000, -70000, 5, dtype = 'int32'}, tensor {0, dtype = 'int16'}})
+	assert(y:dtype() == 'int16' and equal(y, {70000 - 65536, 65536 - 70000, 5}))
+	assert(equal(run('Cast', {tensor {-3, 100, dtype = 'int8'}}, {to = onnx.TYPES.int16}), {-3, 100}) and run('Cast', {tensor {256}}, {to = onnx.TYPES.bool}):item() == true)
+end)
+
+it('clamps to the range of float8', function()
+	local x = tensor {-1e6, 0.4375, 1 / 0, 0 / 0}
+	for to, most in next, {[17] = 448, [19] = 57344} do
+		local y = run('Cast', {x}, {to = to}):to 'float32':totable()
+		assert(y[1] == -most and y[2] == 0.4375 and y[3] == most and y[4] ~= y[4])
+		y = run('Cast', {x}, {to = to, saturate = 0}):to 'float32':totable()
+		assert((y[3] ~= y[3] or y[3] == 1 / 0) and y[2] == 0.4375)
+	end
+	local z = tensor {0, 0.124, 0.25, 1.1, -1.5, 2}
+	for mode, want in next, {up = {2.0 ^ -127, 0.125, 0.25, 2, 2, 2}, down = {2.0 ^ -127, 0.0625, 0.25, 1, 1, 2}, nearest = {2.0 ^ -127, 0.125, 0.25, 1, 2, 2}} do
+		assert(equal(run('Cast', {z}, {to = 24, round_mode = mode}), want, 0), mode)
+	end
+	local ok, message = pcall(run, 'Cast', {z}, {to = 24, round_mode = 'odd'})
+	assert(not ok and message:find "round_mode: wanted up, down or nearest, got 'odd'", message)
+end)
+
 -- Sizes of the input that make a tensor stay sizes of the batch.
 it('follows the batch through sizes', function()
 	local nodes = {onnx.node('Shape', {'x'}, {'s'}), onnx.node('Gather', {'s', 'zero'}, {'n'}), onnx.node('Unsqueeze', {'n', 'axes'}, {'u'}),
