@@ -5,23 +5,13 @@
  */
 #include <math.h>
 
-#include "tensor/autograd/back.h"
-#include "tensor/ops/ops.h"
+#include "nn/loss.h"
 #include "tensor/loops/rows.h"
 #include "tensor/vmath/act.h"
 #include "tensor/vmath/log.h"
 
 #define LEAST_LOG (-100)
 #define LEAST_SLOPE 1e-12
-
-/* The four loops of one loss, as ops that are not in the table of ops: its terms, and the gradients of both
- * operands. */
-#define TERMS(op_name, f32_of, f64_of) \
-	QL_MAP_F32_2(op_name##_f32, f32_of) \
-	QL_MAP_F64_2(op_name##_f64, f64_of) \
-	static const struct ql_map op_name##_map = { \
-		.result = QL_MAP_FLOAT, .f32 = op_name##_f32, .f64 = op_name##_f64, .ns_per_16 = 30}; \
-	static QL_BINARY(op_name, NULL, NULL, NULL, 0, op_name##_map)
 
 QL_INLINE float log_f32(float x)
 {
@@ -51,38 +41,6 @@ QL_INLINE double slope_f64(double y, double t)
 	return (y - t) / (d < LEAST_SLOPE ? LEAST_SLOPE : d);
 }
 
-/* a: y or x, b: t */
-TERMS(bce_terms, -(b *log_f32(a) + (1 - b) * log_f32(1 - a)), -(b *log_f64(a) + (1 - b) * log_f64(1 - a)));
-TERMS(bce_slope, slope_f32(a, b), slope_f64(a, b));
-TERMS(bce_target_slope, log_f32(1 - a) - log_f32(a) + 0 * b, log_f64(1 - a) - log_f64(a) + 0 * b);
-TERMS(logit_terms, ql_softplus(a) - a * b, (a > 0 ? a : 0) + log1p(exp(-fabs(a))) - a * b);
-TERMS(logit_slope, ql_sigmoid(a) - b, 1 / (1 + exp(-a)) - b);
-TERMS(logit_target_slope, 0 * b - a, 0 * b - a);
-
-struct loss {
-	const struct ql_op *terms, *slope, *target_slope;
-};
-
-static const struct loss by_probability = {&ql_op_bce_terms, &ql_op_bce_slope, &ql_op_bce_target_slope};
-static const struct loss by_logit = {&ql_op_logit_terms, &ql_op_logit_slope, &ql_op_logit_target_slope};
-
-static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
-{
-	const struct ql_tensor *y = call->in[0], *target = call->in[1];
-	unsigned dtype = ql_dtype_promote(ql_operand_dtype(y), ql_operand_dtype(target));
-	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
-
-	if (!ql_tensor_same_shape(y, target))
-		return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted operands of the same shape, got %s and %s",
-			call->op->doc.name, ql_shape_text(y->rank, y->shape, a),
-			ql_shape_text(target->rank, target->shape, b));
-	if (ql_tensor_nelem(y) == 0)
-		return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted at least one element, got shape %s", call->op->doc.name,
-			ql_shape_text(y->rank, y->shape, a));
-	ql_result_set(call, 0, ql_dtype_is_float(dtype) ? dtype : QL_float32, 0, NULL);
-	return QL_OK;
-}
-
 /* NaN is accepted: the loss is then NaN. */
 static enum ql_status check_probabilities(struct ql_ctx *ctx, struct ql_tensor *y)
 {
@@ -109,66 +67,76 @@ static enum ql_status check_probabilities(struct ql_ctx *ctx, struct ql_tensor *
 	return QL_OK;
 }
 
-static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
-{
-	const struct loss *loss = call->op->impl;
-	struct ql_tensor *terms = NULL;
-	enum ql_status status = loss == &by_probability ? check_probabilities(ctx, call->in[0]) : QL_OK;
+/* a: y or x, b: t */
+#define TERMS(op_name, ...) QL_LOSS_TERMS(op_name, NULL, NULL, __VA_ARGS__)
+TERMS(bce_terms, -(b *log_f32(a) + (1 - b) * log_f32(1 - a)), -(b *log_f64(a) + (1 - b) * log_f64(1 - a)));
+TERMS(bce_slope, slope_f32(a, b), slope_f64(a, b));
+TERMS(bce_target_slope, log_f32(1 - a) - log_f32(a) + 0 * b, log_f64(1 - a) - log_f64(a) + 0 * b);
 
-	if (!status)
-		status = ql_op_run(ctx, loss->terms, call->in[0], call->in[1], &terms);
-	if (!status)
-		status = ql_op_run(ctx, &ql_op_mean, terms, NULL, &call->out[0]);
-	ql_tensor_release(ctx, terms);
-	return status;
+QL_INLINE double softplus(double x)
+{
+	return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
 }
 
-static enum ql_status backward(struct ql_back *b)
-{
-	const struct loss *loss = b->call.op->impl;
-	struct ql_tensor *y = ql_back_in(b, 0), *target = ql_back_in(b, 1);
-	struct ql_tensor *g = ql_back_scaled(b, ql_back_grad(b, 0), 1.0 / (double)ql_tensor_nelem(b->call.in[0]));
+TERMS(logit_terms, ql_softplus(a) - a * b, softplus(a) - a * b);
+TERMS(logit_slope, ql_sigmoid(a) - b, 1 / (1 + exp(-a)) - b);
+TERMS(logit_target_slope, 0 * b - a, 0 * b - a);
 
-	if (ql_back_wants(b, 0))
-		ql_back_give(b, 0, ql_back_run(b, &ql_op_mul, ql_back_run(b, loss->slope, y, target), g));
-	if (ql_back_wants(b, 1))
-		ql_back_give(b, 1, ql_back_run(b, &ql_op_mul, ql_back_run(b, loss->target_slope, y, target), g));
-	return b->status;
-}
+/* The same where a positive target weighs w + 1 instead of 1: (1 - t) x + (1 + w t) log(1 + exp(-x)) and its slopes. */
+#define WEIGHTED(op_name, f32_of, f64_of) \
+	QL_SIMD(void, op_name##_f32, \
+		(int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args), { \
+			const float *x = in[0]; \
+			const float *y = in[1]; \
+			const float *z = in[2]; \
+\
+			(void)args; \
+			for (int64_t i = 0; i < n; i++) { \
+				float a = x[i], b = y[i], w = z[i] - 1; \
+\
+				out[i] = (float)(f32_of); \
+			} \
+		}) \
+	QL_ROW void op_name##_f64(int64_t n, double *out, const double *const *in, const struct ql_map_args *args) \
+	{ \
+		(void)args; \
+		for (int64_t i = 0; i < n; i++) { \
+			double a = in[0][i], b = in[1][i], w = in[2][i] - 1; \
+\
+			out[i] = f64_of; \
+		} \
+	} \
+	static const struct ql_map op_name##_map = { \
+		.result = QL_MAP_FLOAT, .f32 = op_name##_f32, .f64 = op_name##_f64, .ns_per_16 = 30}; \
+	static const struct ql_op ql_op_##op_name = {.doc = {.name = #op_name}, \
+		.arity_min = 3, \
+		.arity_max = 3, \
+		.infer = ql_map_infer, \
+		.eval = ql_map_eval, \
+		.defer = ql_map_defer, \
+		.may_overwrite = ql_map_may_overwrite, \
+		.impl = &op_name##_map}
+
+WEIGHTED(positive_terms, (1 - b) * a + (1 + w * b) * ql_softplus(-a), (1 - b) * a + (1 + w * b) * softplus(-a));
+WEIGHTED(positive_slope, (1 - b) - (1 + w * b) * ql_sigmoid(-a), (1 - b) - (1 + w * b) / (1 + exp(a)));
+WEIGHTED(positive_target_slope, w *ql_softplus(-a) - a + 0 * b, w *softplus(-a) - a + 0 * b);
+
+static const struct ql_loss by_probability = {
+	&ql_op_bce_terms, &ql_op_bce_slope, &ql_op_bce_target_slope, check_probabilities, NULL};
+static const struct ql_loss by_weighted_logit = {
+	&ql_op_positive_terms, &ql_op_positive_slope, &ql_op_positive_target_slope, NULL, NULL};
+static const struct ql_loss by_logit = {
+	&ql_op_logit_terms, &ql_op_logit_slope, &ql_op_logit_target_slope, NULL, &by_weighted_logit};
 
 extern const struct ql_op ql_op_bce, ql_op_bcelogits;
 
-const struct ql_op ql_op_bce = {
-	.doc = {.name = "bce",
-		.usage = "nn.bce(y, target)",
-		.text = "Binary cross-entropy of probabilities y and targets from 0 to 1, of the same shape: mean(-target * log(y) - (1 - "
-			"target) * log(1 - y)), with logarithms of at least -100. y outside 0 to 1 is an error. A loss: it has a gradient. "
-			"See `nn.bcelogits` for numbers before the sigmoid.",
-		.example = "print(nn.bce(tensor{0.5, 0.25}, tensor{1, 0}))  --> 0.4904"},
-	.arity_min = 2,
-	.arity_max = 2,
-	.flags = QL_FUNCTION | QL_ANYWHERE,
-	.infer = infer,
-	.eval = eval,
-	.allocates = true,
-	.backward = backward,
-	.saves = QL_SAVE(0) | QL_SAVE(1),
-	.impl = &by_probability,
-};
-
-const struct ql_op ql_op_bcelogits = {
-	.doc = {.name = "bcelogits",
-		.usage = "nn.bcelogits(x, target)",
-		.text = "Binary cross-entropy of sigmoid(x) and targets from 0 to 1, of the same shape, without overflow for any x: "
-			"mean(max(x, 0) - x * target + log(1 + exp(-|x|))). A loss: it has a gradient.",
-		.example = "print(nn.bcelogits(tensor{0, 1000}, tensor{1, 1}))  --> 0.3466"},
-	.arity_min = 2,
-	.arity_max = 2,
-	.flags = QL_FUNCTION | QL_ANYWHERE,
-	.infer = infer,
-	.eval = eval,
-	.allocates = true,
-	.backward = backward,
-	.saves = QL_SAVE(0) | QL_SAVE(1),
-	.impl = &by_logit,
-};
+QL_LOSS_OP(bce, "nn.bce(y, target)  nn.bce(y, target, {reduction=})",
+	"Binary cross-entropy of probabilities y and targets from 0 to 1, of the same shape: mean(-target * log(y) - (1 - target) * log(1 - y)), "
+	"with logarithms of at least -100. y outside 0 to 1 is an error. Weights of elements: the mean of what reduction='none' gives times "
+	"the weights. A loss: it has a gradient. See `nn.bcelogits` for numbers before the sigmoid.",
+	"print(nn.bce(tensor{0.5, 0.25}, tensor{1, 0}))  --> 0.4904", ql_loss_attrs, by_probability, 2);
+QL_LOSS_OP(bcelogits, "nn.bcelogits(x, target)  nn.bcelogits(x, target, positive, {reduction=})",
+	"Binary cross-entropy of sigmoid(x) and targets from 0 to 1, of the same shape, without overflow for any x: mean(max(x, 0) - x * target + "
+	"log(1 + exp(-|x|))). `positive` broadcasts to x and multiplies the part of target 1 (PyTorch's pos_weight); it gets no gradient. "
+	"A loss: it has a gradient.",
+	"print(nn.bcelogits(tensor{0, 1000}, tensor{1, 1}))  --> 0.3466", ql_loss_attrs, by_logit, 3);

@@ -310,6 +310,17 @@ for _, o in ipairs {{}, {base=10, start=3}} do
 end
 case('dropout', function(x) tensor.seed(3) return nn.dropout(x, 0.4) end, apart(4, 5))
 case('mse', function(y, t) return nn.mse(y, t) end, apart(3, 2), apart(3, 2))
+for _, reduction in ipairs {'mean', 'sum', 'none'} do
+	local o = {reduction=reduction}
+	for _, name in ipairs {'mse', 'l1', 'smoothl1', 'huber', 'kldiv'} do
+		case(name, function(y, t) return nn[name](y, t, o) end, at(-1.5, -0.1, 3, 2), at(0.1, 2, 3, 2))
+	end
+	case('bce', function(y, t) return nn.bce(y, t, o) end, at(0.1, 0.9, 3, 2), at(0, 1, 3, 2))
+	case('bcelogits', function(y, t) return nn.bcelogits(y, t, tensor{0.5, 2}:to(y:dtype()), o) end, apart(3, 2), at(0, 1, 3, 2))
+end
+case('smoothl1', function(y, t) return nn.smoothl1(y, t, {beta=0.5}) end, at(0.1, 0.3, 4), at(0.5, 0.7, 4))
+case('huber', function(y, t) return nn.huber(y, t, {delta=0.25}) end, at(0.1, 0.3, 4), at(0.8, 0.9, 4))
+case('kldiv', function(y, t) return nn.kldiv(y, t, {logtarget=true}) end, at(-1.5, -0.1, 3), at(-2, -0.2, 3))
 case('bce', function(y) return nn.bce(y, tensor{1, 0, 0.25}:to(y:dtype())) end, at(0.1, 0.9, 3))
 case('bcelogits', function(y) return nn.bcelogits(y, tensor{1, 0, 0.25}:to(y:dtype())) end, apart(3))
 case('crossentropy', function(y) return nn.crossentropy(y, ints(2, 1, 3)) end, apart(3, 4))

@@ -43,3 +43,22 @@ refused('bce: y: wanted probabilities from 0 to 1, got 1.5 at position (2, 1)', 
 refused('bce: y: wanted probabilities from 0 to 1, got -0.25 at position (2)', nn.bce, tensor{0.5, -0.25}, tensor{1, 1})
 refused('bce: wanted operands of the same shape, got (2) and (2, 1)', nn.bce, tensor{0.5, 0.5}, tensor{{1}, {1}})
 refused('bcelogits: wanted at least one element, got shape (0)', nn.bcelogits, tensor.zeros(0), tensor.zeros(0))
+
+it('weights of positive targets and reductions, as torch.nn.functional 2 in float64', function()
+	for dtype, bound in pairs {float32 = 1e-6, float64 = 1e-9} do
+		local x = tensor{{1, -2, 0.5}, {3, 0.25, -1}}:to(dtype):requires_grad_()
+		local target = tensor{dtype = 'float64', {1, 0, 0.3}, {0, 1, 1}}:to(dtype)
+		local w = tensor{0.5, 2, 3}:to(dtype)
+		near(nn.bcelogits(x, target, w, {reduction = 'none'}), {0.1566308438, 0.126928011, 1.108523175, 3.048587352, 1.15187884, 3.939785063}, bound)
+		near(nn.bcelogits(x, target, w, {reduction = 'sum'}):view(1), {9.532333283}, bound)
+		local loss = nn.bcelogits(x, target, w)
+		near(loss:view(1), {1.588722214}, bound)
+		loss:backward()
+		near(x:grad(), {-0.02241178511, 0.01986715367, 0.01598915499, 0.1587623545, -0.1459411664, -0.3655292893}, bound)
+		near(nn.bcelogits(x, target, tensor{1}:to(dtype), {reduction = 'none'}), nn.bcelogits(x, target, {reduction = 'none'}):detach():reshape(-1):totable(), bound)
+		local p = x:detach():sigmoid()
+		near(nn.bce(p, target, {reduction = 'none'}), nn.bcelogits(x, target, {reduction = 'none'}):detach():reshape(-1):totable(), 10 * bound)
+		near(nn.bce(p, target, {reduction = 'sum'}):view(1) / 6, {nn.bce(p, target):item()}, bound)
+	end
+end)
+refused('bcelogits: operand 3: wanted a shape that broadcasts to (2, 3), got (2)', nn.bcelogits, tensor.ones(2, 3), tensor.ones(2, 3), tensor{1, 2})
