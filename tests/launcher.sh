@@ -150,7 +150,7 @@ libraries="$scratch/a folder of/libraries"
 mkdir -p "$libraries/plplot5.15.0/drivers" "$libraries/i386"
 : >"$libraries/i386/libsqlite3.so.0"
 fake "$bin/ldconfig" "printf '\\tlibsqlite3.so.0 (libc6) => %s\\n' '$libraries/i386/libsqlite3.so.0'
-for pair in libplplot17:libplplot.so.17 libsqlite3-0:libsqlite3.so.0 libturbojpeg0:libturbojpeg.so.0 libzmq5:libzmq.so.5 libblas3:libblas.so.3; do
+for pair in libplplot17:libplplot.so.17 libsqlite3-0:libsqlite3.so.0 libturbojpeg0:libturbojpeg.so.0 libpcre2-8-0:libpcre2-8.so.0 libutf8proc2:libutf8proc.so.2 libzmq5:libzmq.so.5 libblas3:libblas.so.3; do
 	[ ! -e \"\$have/\${pair%:*}\" ] || { : >\"$libraries/\${pair#*:}\"; printf '\\t%s (libc6,x86-64) => %s\\n' \${pair#*:} \"$libraries/\${pair#*:}\"; }
 done
 if [ -e \"\$have/plplot-driver-cairo\" ]; then : >'$libraries/plplot5.15.0/drivers/cairo.so'; else rm -f '$libraries/plplot5.15.0/drivers/cairo.so'; fi"

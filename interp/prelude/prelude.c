@@ -41,6 +41,9 @@
 #define X(name) EMBED("nn/checkpoints/" #name, ENTRY, "")
 #include "nn/checkpoints.def"
 #undef X
+#define X(name) EMBED("nn/tokenizers/" #name, ENTRY, "")
+#include "nn/tokenizers.def"
+#undef X
 #define X(name) EMBED("nn/export/ops/" #name, ENTRY, "")
 #include "nn/export/ops.def"
 #undef X
