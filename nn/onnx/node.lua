@@ -30,7 +30,7 @@ function node.known(x) return x and not internal.is_meta(x) end
 function node:list(x, what)
 	if not node.known(x) then self:fail('%s: wanted numbers that do not depend on the values of the inputs, got others', what) end
 	local before = internal.record(nil)
-	if x:dtype() == 'bool' then x = x:to 'uint8' end
+	if node.is_bool(x) then x = x:to 'uint8' end
 	local list = x:dim() == 0 and {x:item()} or x:contiguous():view(-1):totable()
 	internal.record(before)
 	return list
@@ -112,6 +112,8 @@ node.AFFINE = 'asymmetric' -- the scheme whose codes use both ends of their rang
 
 -- x in that dtype.
 function node.to(x, dtype) return x:dtype() == dtype and x or x:to(dtype) end
+
+function node.is_bool(x) return quant.dtype(x:dtype()).kind == 'bool' end
 
 function node.is_float(x) return quant.dtype(x:dtype()).float end
 

@@ -28,7 +28,7 @@ local function widened(n, mask, keys)
 	local less = keys - mask:size(mask:dim())
 	if less < 0 then n:fail('attn_mask: wanted at most %d keys, got %d', keys, keys - less) end
 	if less == 0 then return mask end
-	if mask:dtype() ~= 'bool' then return mask:pad {sizes = {0, less}, value = -math.huge} end
+	if not n.is_bool(mask) then return mask:pad {sizes = {0, less}, value = -math.huge} end
 	return mask:to 'uint8':pad {sizes = {0, less}, value = 0}:ne(0)
 end
 
@@ -50,7 +50,7 @@ local function mask_of(n, mask, lengths, queries, keys, past)
 	local seen = both(seen_by_place(n, queries, keys, before), valid)
 	if not mask then return seen end
 	mask = widened(n, mask, keys)
-	if mask:dtype() == 'bool' then return both(seen, mask) end
+	if n.is_bool(mask) then return both(seen, mask) end
 	return nil, seen and tensor.where(seen, mask, constant(n, -math.huge, mask:dtype())) or mask
 end
 

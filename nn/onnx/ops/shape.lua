@@ -71,7 +71,8 @@ local function wrapped(x, to)
 	return x:to(to.name)
 end
 
-local LARGEST = {float8_e4m3 = 448, float8_e5m2 = 57344} -- beyond it are codes of infinity or NaN
+-- Of float8 by the binary digits of the significand (1: powers of two): beyond it are codes of infinity or NaN.
+local LARGEST = {[4] = 448, [3] = 57344}
 
 -- The power of 2 above, below or next to |x|: `down` finds the one below from the nearest one.
 local function power(n, x, dtype)
@@ -95,10 +96,10 @@ end
 local function cast(n, x, dtype)
 	if x:dtype() == dtype then return x end
 	local to = quant.dtype(dtype)
-	if dtype == 'float8_e8m0' then return power(n, x, dtype) end
+	if to.digits == 1 then return power(n, x, dtype) end
 	if to.kind == 'bool' then return n.is_float(x) and x:ne(0) or x:to(dtype) end
 	if to.float then
-		local most = n:attr('saturate', 1) ~= 0 and LARGEST[dtype]
+		local most = n:attr('saturate', 1) ~= 0 and LARGEST[to.digits]
 		return (most and x:clamp(-most, most) or x):to(dtype)
 	end
 	if n.is_float(x) then x = x:trunc() end
