@@ -130,7 +130,7 @@ local function one(path, m, key, n)
 end
 
 function sources.gguf(path)
-	local _, m = tensor.load(path)
+	local _, m = tensor.load(path, {metadata = true})
 	local make = type(m['tokenizer.ggml.model']) == 'string' and of_gguf[m['tokenizer.ggml.model']]
 	if not make then fail('%s: tokenizer.ggml.model: wanted gpt2, llama, t5 or bert, got %s', path, base.describe(m['tokenizer.ggml.model'])) end
 	local vocab = text_list(path, m, 'tokens')
