@@ -113,5 +113,5 @@ it('GPT-2 of llama.cpp: 46 texts', function()
 	local file = data.find 'models/tokenizers/encoder.json'
 	if not file then return skip 'real input: no data folder (QUOLL_DATA, ./data)' end
 	local t = data.tokenizer(file:match '^(.*)/')
-	print(#t.vocab, vocabularies.check('gpt-2', t))  --> 50257 46
+	assert(#t.vocab == 50257 and vocabularies.check('gpt-2', t) == 46)
 end)

@@ -31,9 +31,9 @@ it('BERT of llama.cpp: 46 texts', function()
 	local file = vocabularies.gguf 'bert-bge'
 	if not file then return skip 'real input: no data folder (QUOLL_DATA, ./data)' end
 	local t = data.tokenizer(file)
-	print(#t.vocab, vocabularies.check('bert-bge', t))  --> 30522 46
+	assert(#t.vocab == 30522 and vocabularies.check('bert-bge', t) == 46)
 	local ids = t:encode 'Hello world'
-	print(table.concat(ids:totable(), ' '), t:decode(ids))  --> 102 7593 2089 103	hello world
+	assert(table.concat(ids:totable(), ' ') == '102 7593 2089 103' and t:decode(ids) == 'hello world')
 end)
 
 it('refuses what it does not know', function()
