@@ -37,6 +37,14 @@ local function ends_of(n, starts, ends, axes, steps, x)
 	return starts, ends, axes, steps and n:list(steps, 'steps')
 end
 
+-- `length` indices of an axis from `first` on, which counts from 0.
+local function cut(x, axis, first, length, step)
+	if length == 0 then return x:narrow(axis, 1, 0) end
+	if step == 1 then return length == x:size(axis) and x or x:narrow(axis, first + 1, length) end
+	if step == -1 and length == x:size(axis) then return x:flip {axes = {axis}} end
+	return x:slice(axis, first + 1, first + 1 + (length - 1) * step, step)
+end
+
 function ops.Slice(n, x, given_starts, given_ends, given_axes, given_steps)
 	local starts, ends, axes, steps = ends_of(n, given_starts, given_ends, given_axes, given_steps, x)
 	for i, axis in ipairs(axes) do
@@ -44,23 +52,9 @@ function ops.Slice(n, x, given_starts, given_ends, given_axes, given_steps)
 		if step == 0 then n:fail 'steps: wanted numbers other than 0, got 0' end
 		if first < 0 then first = first < -MOST + size and -1 or first + size end
 		if last < 0 then last = last < -MOST + size and -1 or last + size end
-		if step > 0 then
-			first, last = math.max(0, math.min(first, size)), math.max(0, math.min(last, size))
-			local length = math.max(0, (last - first + step - 1) // step)
-			if step == 1 then
-				if length ~= size then x = x:narrow(axis, math.min(first + 1, size), length) end
-			else
-				x = x:slice(axis, first + 1, length, step)
-			end
-		else
-			first, last = math.max(-1, math.min(first, size - 1)), math.max(-1, math.min(last, size - 1))
-			local length = math.max(0, (first - last - step - 1) // -step)
-			if step == -1 and length == size then
-				x = x:flip {axes = {axis}}
-			else
-				x = x:slice(axis, first + 1, length, step)
-			end
-		end
+		local least, most = step > 0 and 0 or -1, step > 0 and size or size - 1
+		first, last = math.max(least, math.min(first, most)), math.max(least, math.min(last, most))
+		x = cut(x, axis, first, math.max(0, step > 0 and (last - first + step - 1) // step or (first - last - step - 1) // -step), step)
 	end
 	return x
 end
