@@ -7,7 +7,7 @@
 --   inputs   operands that are activations and can be codes;  weights  operands that are weights
 --   gives    result: 'codes': has out=, the spec of the result; 'float': floats from codes; 'same': codes of the input's spec;
 --            'places': plain integers from codes
---   keeps(spec, node)  'same': whether codes of that spec stay codes; otherwise the op gives floats; nil: always
+--   keeps(spec, node)  'same': whether codes of that spec stay codes in that node; otherwise the op gives floats; nil: always
 --   needs    true: it is an integer op only if its operands are codes of known range and (except 'places') out= is given
 --   all      every operand is an activation;  numbers  some may be numbers, which are not changed
 --   decodes  the op itself decodes codes of weights: in mode weight_only it is not changed

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Taps and sums of resampling. With scale = in / out, output i is at (i + 1/2) scale - 1/2 of the input (PyTorch's
- * align_corners=false). Bilinear uses the two neighbours, at an edge only the nearest. With antialiasing and scale
- * > 1 the triangle is as wide as the scale, and its weights add up to 1 (the convention of Pillow and PyTorch).
+ * Taps and sums of resampling. By default output i is at (i + 1/2) in / out - 1/2 of the input (PyTorch's align_corners=false);
+ * the other rules are those of ONNX's Resize. Bilinear uses the two neighbours, at an edge only the nearest, cubic four. With
+ * antialiasing and fewer outputs than inputs the triangle is as wide as in / out, and its weights add up to 1 (the convention
+ * of Pillow and PyTorch).
  */
 #include "tensor/loops/resample.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
@@ -13,6 +15,7 @@
 #include "tensor/vmath/simd.h"
 
 #define CHUNK 16384 /* sums claimed at a time */
+#define CUBIC 4     /* taps */
 
 /* ---- taps ---- */
 
@@ -33,19 +36,86 @@ static int64_t within(double x, int64_t lo, int64_t hi)
 }
 
 /* floor(i in / out), exact: i is below out */
-static int64_t nearest(int64_t i, int64_t in, int64_t out)
+static int64_t exact_floor(int64_t i, int64_t in, int64_t out)
 {
 	return (int64_t)((unsigned __int128)(uint64_t)i * (uint64_t)in / (uint64_t)out);
 }
 
-static int64_t bilinear(double centre, int64_t in, int64_t *first, double *weight)
+/* Where output i is, in units of inputs, whose centres are integers. */
+static double place(const struct ql_resample *r, int64_t i, int64_t in, int64_t out, double scale)
 {
-	double at = centre < 0.5 ? 0 : centre - 0.5;
+	double from = (double)in, to = (double)out, half = ((double)i + 0.5) * (scale ? 1 / scale : from / to) - 0.5;
+
+	switch (r->coords) {
+	case QL_COORDS_PYTORCH_HALF_PIXEL: return out > 1 ? half : 0;
+	case QL_COORDS_ALIGN_CORNERS: return out > 1 ? (double)i * (from - 1) / (to - 1) : 0;
+	case QL_COORDS_ASYMMETRIC: return scale ? (double)i / scale : (double)i * from / to;
+	case QL_COORDS_HALF_PIXEL_SYMMETRIC: return half + (scale ? from / 2 * (1 - to / (scale * from)) : 0);
+	default: return half;
+	}
+}
+
+static int64_t nearest(const struct ql_resample *r, double x, int64_t in)
+{
+	double low = floor(x), to = low;
+
+	switch (r->nearest) {
+	case QL_NEAREST_CEIL: to = ceil(x); break;
+	case QL_NEAREST_PREFER_FLOOR: to = x - low > 0.5 ? low + 1 : low; break;
+	case QL_NEAREST_PREFER_CEIL: to = x - low >= 0.5 ? low + 1 : low; break;
+	default: break;
+	}
+	return within(to, 0, in - 1);
+}
+
+static int64_t bilinear(double x, int64_t in, int64_t *first, double *weight)
+{
+	double at = x < 0 ? 0 : x;
 
 	*first = within(at, 0, in - 1);
 	weight[1] = *first < in - 1 ? at - (double)*first : 0;
 	weight[0] = 1 - weight[1];
 	return 2;
+}
+
+/* Weight of an input at distance d from 0 to 2 (Keys, 1981). */
+static double keys(double d, double a)
+{
+	return d <= 1 ? ((a + 2) * d - (a + 3)) * d * d + 1 : ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
+}
+
+static int64_t cubic(const struct ql_resample *r, double x, int64_t in, int64_t *first, double *weight)
+{
+	double low = floor(x), sum = 0;
+	int64_t last = within(low + 2, 0, in - 1);
+
+	*first = within(low - 1, 0, in - 1);
+	memset(weight, 0, CUBIC * sizeof(*weight));
+	for (int k = -1; k <= 2; k++) {
+		double at = low + k, w = keys(fabs(x - at), r->a);
+
+		if (r->exclude && (at < 0 || at > (double)(in - 1)))
+			continue;
+		weight[within(at, 0, in - 1) - *first] += w;
+		sum += w;
+	}
+	for (int64_t k = 0; k <= last - *first && r->exclude; k++)
+		weight[k] /= sum;
+	return last - *first + 1;
+}
+
+/* The mean of the inputs that output i covers. */
+static int64_t area(int64_t i, int64_t in, int64_t out, int64_t *first, double *weight)
+{
+	int64_t n = 1;
+
+	*first = exact_floor(i, in, out);
+	while (*first + n < in && (unsigned __int128)(uint64_t)(*first + n) * (uint64_t)out <
+					  (unsigned __int128)(uint64_t)(i + 1) * (uint64_t)in)
+		n++;
+	for (int64_t k = 0; k < n; k++)
+		weight[k] = 1 / (double)n;
+	return n;
 }
 
 static int64_t triangle(double centre, double support, int64_t in, int64_t *first, double *weight)
@@ -78,26 +148,39 @@ static int64_t trim(const double *weight, int64_t *count)
 	return skip;
 }
 
-enum ql_status ql_taps_make(
-	struct ql_ctx *ctx, enum ql_resample_mode mode, int64_t in, int64_t out, struct ql_taps *taps)
+/* Taps of output i, without trimming. */
+static int64_t taps_of(
+	const struct ql_resample *r, int64_t i, int64_t in, int64_t out, double scale, int64_t *first, double *weight)
 {
-	double scale = (double)in / (double)out, support = scale > 1 ? scale : 1;
-	int64_t most = mode == QL_RESAMPLE_ANTIALIAS ? within(2 * support + 3, 2, INT64_MAX / 2) : 2;
+	double x = place(r, i, in, out, scale), step = scale ? 1 / scale : (double)in / (double)out;
+
+	switch (r->mode) {
+	case QL_RESAMPLE_NEAREST:
+		*first = r->coords == QL_COORDS_ASYMMETRIC && r->nearest == QL_NEAREST_FLOOR && !scale
+				 ? exact_floor(i, in, out)
+				 : nearest(r, x, in);
+		weight[0] = 1;
+		return 1;
+	case QL_RESAMPLE_BILINEAR: return bilinear(x, in, first, weight);
+	case QL_RESAMPLE_CUBIC: return cubic(r, x, in, first, weight);
+	case QL_RESAMPLE_AREA: return area(i, in, out, first, weight);
+	default: return triangle(((double)i + 0.5) * step, step > 1 ? step : 1, in, first, weight);
+	}
+}
+
+enum ql_status ql_taps_make(
+	struct ql_ctx *ctx, const struct ql_resample *r, int64_t in, int64_t out, double scale, struct ql_taps *taps)
+{
+	double step = scale ? 1 / scale : (double)in / (double)out, support = step > 1 ? step : 1;
+	bool many = r->mode == QL_RESAMPLE_ANTIALIAS || r->mode == QL_RESAMPLE_AREA;
+	int64_t most = many ? within(2 * support + 3, 2, INT64_MAX / 2) : CUBIC;
 	enum ql_status status = take(ctx, in, out, ql_mul64(out, most), taps);
 
 	for (int64_t i = 0; i < out && !status; i++) {
-		double centre = ((double)i + 0.5) * scale, *weight = taps->weight + i * most;
+		double *weight = taps->weight + i * most;
 		int64_t skip;
 
-		if (mode == QL_RESAMPLE_NEAREST) {
-			taps->first[i] = nearest(i, in, out);
-			taps->count[i] = 1;
-			weight[0] = 1;
-		} else if (mode == QL_RESAMPLE_BILINEAR) {
-			taps->count[i] = bilinear(centre, in, &taps->first[i], weight);
-		} else {
-			taps->count[i] = triangle(centre, support, in, &taps->first[i], weight);
-		}
+		taps->count[i] = taps_of(r, i, in, out, scale, &taps->first[i], weight);
 		skip = trim(weight, &taps->count[i]);
 		taps->first[i] += skip;
 		taps->begin[i] = i * most + skip;
@@ -105,27 +188,41 @@ enum ql_status ql_taps_make(
 	return status;
 }
 
-/* First and last taps never decrease, so the outputs that read an input are adjacent. */
+/* For each input the outputs from the first to the last that read it; those between that do not have a weight of 0. */
+static int64_t reach_back(const struct ql_taps *from, struct ql_taps *taps)
+{
+	int64_t used = 0;
+
+	for (int64_t j = 0; j < from->in; j++)
+		taps->first[j] = taps->count[j] = 0;
+	for (int64_t i = 0; i < from->out; i++)
+		for (int64_t j = from->first[i]; j < from->first[i] + from->count[i]; j++) {
+			if (taps->count[j] == 0)
+				taps->first[j] = i;
+			taps->count[j] = i - taps->first[j] + 1;
+		}
+	for (int64_t j = 0; j < from->in; j++) {
+		taps->begin[j] = used;
+		used = ql_add64(used, taps->count[j]);
+	}
+	return used;
+}
+
 enum ql_status ql_taps_transpose(struct ql_ctx *ctx, const struct ql_taps *from, struct ql_taps *taps)
 {
-	int64_t weights = 0, lo = 0, used = 0;
-	enum ql_status status;
+	enum ql_status status = take(ctx, from->out, from->in, 0, taps);
+	int64_t used = status ? 0 : reach_back(from, taps);
 
+	if (!status)
+		taps->weight = ql_scratch_array(ctx, used, sizeof(*taps->weight));
+	if (status || !taps->weight)
+		return status ? status : QL_ERR_MEMORY;
+	for (int64_t k = 0; k < used; k++)
+		taps->weight[k] = 0;
 	for (int64_t i = 0; i < from->out; i++)
-		weights += from->count[i];
-	status = take(ctx, from->out, from->in, weights, taps);
-	for (int64_t j = 0; j < from->in && !status; j++) {
-		while (lo < from->out && from->first[lo] + from->count[lo] <= j)
-			lo++;
-		taps->first[j] = lo;
-		taps->count[j] = 0;
-		taps->begin[j] = used;
-		for (int64_t i = lo; i < from->out && from->first[i] <= j; i++) {
-			taps->weight[used++] = from->weight[from->begin[i] + j - from->first[i]];
-			taps->count[j]++;
-		}
-	}
-	return status;
+		for (int64_t k = 0, j = from->first[i]; k < from->count[i]; k++, j++)
+			taps->weight[taps->begin[j] + i - taps->first[j]] = from->weight[from->begin[i] + k];
+	return QL_OK;
 }
 
 /* ---- sums ---- */

@@ -52,24 +52,28 @@ static void ${name}(const ${x} *x, int32_t planes, int32_t rows, int32_t columns
 }
 ]=]})
 
--- The taps of each of `to` outputs among `from` inputs: pairs of first input and count, and the weights.
-local function taps(from, to, attrs)
-	local places, weights = {}, {}
-	local scale = from / to
-	local reach = math.ceil(math.max(scale, 1)) + 2
-	for i = 1, to do
-		local centre = math.floor((i - 0.5) * scale)
-		local first, last = math.max(centre - reach, 0), math.min(centre + reach, from - 1)
-		places[i] = {first = first, last = last}
+-- The options of node that a unit matrix is resized with along its rows: of height (d = 1) or width.
+local function options_of(node, from, to, d)
+	local a = node.attrs
+	local o = {mode = a.mode, antialias = a.antialias, coords = a.coords, rounding = a.rounding, a = a.a, excludeoutside = a.excludeoutside}
+	if a.scale then
+		o.scale, o.scalew = 1, d == 2 and a.scalew or a.scale
+	else
+		o.size = {from, to}
 	end
-	local unit = tensor.eye(from):resize {size = {from, to}, mode = attrs.mode, antialias = attrs.antialias}:t()
-	local list = {}
-	for i, place in ipairs(places) do
-		local row, lo, hi = unit[i]:narrow(1, place.first + 1, place.last - place.first + 1):totable(), nil, nil
-		for k, w in ipairs(row) do
-			if w ~= 0 then lo, hi = lo or k, k end
+	return o
+end
+
+-- The taps of each of `to` outputs among `from` inputs: pairs of first input and count, and the weights.
+local function taps(node, from, to, d)
+	local unit = tensor.eye(from):resize(options_of(node, from, to, d)):t()
+	local list, weights = {}, {}
+	for i = 1, to do
+		local row, lo, hi = unit[i]:totable(), nil, nil
+		for k = 1, from do
+			if row[k] ~= 0 then lo, hi = lo or k, k end
 		end
-		list[#list + 1], list[#list + 2] = place.first + lo - 1, hi - lo + 1
+		list[#list + 1], list[#list + 2] = lo - 1, hi - lo + 1
 		for k = lo, hi do weights[#weights + 1] = row[k] end
 	end
 	return list, weights
@@ -82,16 +86,18 @@ local function firsts(list)
 end
 
 local function resize(e, node)
-	local x, f = e:plain(node, 1)
-	if f.ctype ~= 'float' and f.ctype ~= 'uint8_t' and node.attrs.mode ~= 'nearest' then x, f = cast.floats(e, node, 1) end
-	local y, g = e:output(node)
+	local nearest = node.attrs.mode == 'nearest'
+	local x, f
+	if nearest then x, f = e:input(node, 1, 'plain') else x, f = e:plain(node, 1) end
+	if f.ctype ~= 'float' and f.ctype ~= 'uint8_t' and not nearest then x, f = cast.floats(e, node, 1) end
+	local y, g = e:output(node, nil, nil, nearest and f.scale and f or nil)
 	local rank = #f.shape
 	local rows, columns, out_rows, out_columns = f.shape[rank - 1], f.shape[rank], g.shape[rank - 1], g.shape[rank]
 	local planes = f.count // (rows * columns)
-	local row, row_weight = taps(rows, out_rows, node.attrs)
-	local column, column_weight = taps(columns, out_columns, node.attrs)
+	local row, row_weight = taps(node, rows, out_rows, 1)
+	local column, column_weight = taps(node, columns, out_columns, 2)
 	local function array(name, ctype, values, text) return e:array(node.name .. name, ctype, values, text) end
-	if node.attrs.mode == 'nearest' then
+	if nearest then
 		return e:call('%s(%s, %d, %d, %d, %s, %d, %s, %d, %s);', e:part('nearest', {x = f.ctype}), x, planes, rows, columns,
 			array('_rows', 'int32_t', firsts(row), 'rows that are copied'), out_rows,
 			array('_columns', 'int32_t', firsts(column), 'columns that are copied'), out_columns, y)

@@ -90,6 +90,73 @@ it('the same bits on any number of threads', function()
 	assert(y1:eq(y4):all():item() and g1:eq(g4):all():item())
 end)
 
+-- Of sin(0.37 i), 6 x 7: what PyTorch and ONNX (its reference, onnxruntime for align_corners with scales) give.
+local OPTIONS = {
+	{{size={9, 4}, mode='bicubic'}, {0.49347, 1.05292, 1.14479, 0.74534, 0.32614, 0.10989, -0.13269, -0.33899, -0.08253, -0.62544, -0.87336,
+		-0.76231, -0.62332, -0.08645, 0.44114, 0.82325, 0.28578, 0.45213, 0.42374, 0.20793, 0.74441, 0.27803, -0.26159, -0.73515, -0.83482,
+		-0.82591, -0.48684, 0.09485, -0.29121, -0.05462, 0.18449, 0.36441, 0.90728, 1.1632, 0.93217, 0.27384}},
+	{{size={3, 11}, mode='bicubic', coords='align_corners'}, {0.36162, 0.52906, 0.74087, 0.85462, 0.96097, 0.99588, 0.9997, 0.9355, 0.85089,
+		0.67304, 0.52404, 0.2458, 0.314, 0.39509, 0.43333, 0.46182, 0.45905, 0.44195, 0.39182, 0.33863, 0.24011, 0.16244, 0.68429, 0.80703,
+		0.94028, 0.98926, 1.00414, 0.95743, 0.88084, 0.73174, 0.59002, 0.34865, 0.16717}},
+	{{size={4, 10}, coords='align_corners'}, {0.36162, 0.57006, 0.74809, 0.8957, 0.96249, 0.98435, 0.96128, 0.85147, 0.70573, 0.52404,
+		-0.38596, -0.32817, -0.25687, -0.17207, -0.07174, 0.02955, 0.13183, 0.2222, 0.30052, 0.36677, 0.31794, 0.23716, 0.1475, 0.04897,
+		-0.05398, -0.15218, -0.24561, -0.31689, -0.37226, -0.41172, 0.68429, 0.82921, 0.93346, 0.99702, 0.97063, 0.90104, 0.78825, 0.60434,
+		0.39732, 0.16717}},
+	{{size={4, 10}, mode='area'}, {0.27111, 0.2573, 0.21321, 0.18293, 0.14027, 0.04834, -0.00093, -0.05013, -0.14182, -0.1843, -0.24432,
+		-0.2578, -0.26639, -0.26151, -0.23893, -0.17913, -0.14191, -0.09509, 0.00182, 0.05191, -0.00278, -0.05192, -0.14336, -0.18566, -0.2154,
+		-0.25828, -0.27143, -0.26621, -0.2381, -0.21522, -0.14033, -0.09338, 0.00365, 0.05373, 0.10018, 0.18316, 0.21969, 0.24135, 0.26687,
+		0.27073}},
+	{{size={4, 10}, mode='nearest', coords='half_pixel', rounding='round_prefer_ceil'}, {0.36162, 0.67429, 0.67429, 0.8957, 0.99588,
+		0.99588, 0.96128, 0.79657, 0.79657, 0.52404, -0.66924, -0.35525, -0.35525, 0.00681, 0.36796, 0.36796, 0.6793, 0.89871, 0.89871,
+		0.99648, 0.95937, 0.79243, 0.79243, 0.51823, 0.17389, 0.17389, -0.19398, -0.5356, -0.5356, -0.80473, 0.68429, 0.90168, 0.90168,
+		0.99702, 0.95743, 0.95743, 0.78825, 0.51239, 0.51239, 0.16717}},
+	{{scale=1.3}, {0.36162, 0.56606, 0.76796, 0.91496, 0.99203, 0.97059, 0.87892, 0.72319, 0.52404, 0.24326, 0.15675, 0.04861, -0.06377,
+		-0.17331, -0.26517, -0.33599, -0.38234, -0.40225, -0.17895, -0.23087, -0.27715, -0.30346, -0.30611, -0.27848, -0.2311, -0.16688,
+		-0.0934, -0.35604, -0.21122, -0.03313, 0.14852, 0.32197, 0.46271, 0.56712, 0.6302, 0.65009, 0.89674, 0.79967, 0.64263, 0.43756,
+		0.19355, -0.06839, -0.32042, -0.5491, -0.73545, -0.44686, -0.49039, -0.51221, -0.49669, -0.4413, -0.34254, -0.22071, -0.08279, 0.05686,
+		-0.14033, -0.07894, -0.00406, 0.0716, 0.14306, 0.20002, 0.24135, 0.26509, 0.27073}},
+	{{scale=0.6, scalew=1.7, mode='cubic'}, {0.34595, 0.37383, 0.41091, 0.42534, 0.41242, 0.38893, 0.33612, 0.27871, 0.2007, 0.10868,
+		0.01272, -0.69981, -0.57807, -0.3699, -0.162, 0.07668, 0.2612, 0.49113, 0.64684, 0.80903, 0.91779, 0.97838, -0.43954, -0.49541,
+		-0.57502, -0.62057, -0.62855, -0.61443, -0.56147, -0.49306, -0.39444, -0.26864, -0.13141}},
+	{{size={9, 4}, mode='nearest', coords='half_pixel'}, {0.36162, 0.8957, 0.96128, 0.52404, 0.36162, 0.8957, 0.96128, 0.52404, 0.1806,
+		-0.52984, -0.96313, -0.89265, -0.66924, 0.00681, 0.6793, 0.99648, -0.66924, 0.00681, 0.6793, 0.99648, 0.95937, 0.51823, -0.19398,
+		-0.80473, -0.96494, -0.88956, -0.34888, 0.37429, -0.96494, -0.88956, -0.34888, 0.37429, 0.68429, 0.99702, 0.78825, 0.16717}},
+	{{size={9, 4}, mode='nearest', coords='align_corners', rounding='ceil'}, {0.36162, 0.8957, 0.96128, 0.52404, 0.1806, -0.52984, -0.96313,
+		-0.89265, -0.66924, 0.00681, 0.6793, 0.99648, -0.66924, 0.00681, 0.6793, 0.99648, 0.95937, 0.51823, -0.19398, -0.80473, -0.96494,
+		-0.88956, -0.34888, 0.37429, -0.96494, -0.88956, -0.34888, 0.37429, 0.68429, 0.99702, 0.78825, 0.16717, 0.68429, 0.99702, 0.78825,
+		0.16717}},
+	{{scale=0.5, scalew=1.5, mode='linear', coords='asymmetric'}, {0.36162, 0.57006, 0.74809, 0.8957, 0.96249, 0.98435, 0.96128, 0.85147,
+		0.70573, 0.52404, -0.66924, -0.45992, -0.23456, 0.00681, 0.24758, 0.47174, 0.6793, 0.82557, 0.9313, 0.99648, -0.96494, -0.98468,
+		-0.95955, -0.88956, -0.73929, -0.55907, -0.34888, -0.10721, 0.13385, 0.37429}},
+	{{scale=0.5, scalew=1.5, coords='half_pixel_symmetric'}, {0.27111, 0.2527, 0.22331, 0.18293, 0.12605, 0.06476, -0.00093, -0.06653,
+		-0.12766, -0.1843, 0.14507, 0.19408, 0.23323, 0.26252, 0.26812, 0.2615, 0.24266, 0.20192, 0.15299, 0.09587, -0.14033, -0.07773,
+		-0.01305, 0.05373, 0.11567, 0.17099, 0.21969, 0.24857, 0.26558, 0.27073}},
+	{{scale=0.5, scalew=1.5, mode='cubic', coords='align_corners'}, {0.36162, 0.55125, 0.77317, 0.8957, 0.98049, 1.00527, 0.96128, 0.87678,
+		0.69247, 0.52404, 0.2458, 0.32288, 0.40686, 0.44481, 0.46403, 0.45131, 0.41116, 0.35368, 0.25041, 0.16244, 0.68429, 0.82265, 0.95805,
+		0.99702, 0.99399, 0.9151, 0.78825, 0.62819, 0.37306, 0.16717}},
+	{{size={9, 4}, mode='cubic', a=-0.5, excludeoutside=true}, {0.47808, 1.0125, 1.09923, 0.70588, 0.31455, 0.18067, -0.0258, -0.22772,
+		-0.04239, -0.58395, -0.85989, -0.7671, -0.59475, -0.06415, 0.47685, 0.82614, 0.24423, 0.38844, 0.36283, 0.17697, 0.75543, 0.31969,
+		-0.23816, -0.70972, -0.83331, -0.8088, -0.44104, 0.13258, -0.17483, 0.04154, 0.23336, 0.32896, 0.86417, 1.12226, 0.89477, 0.26669}},
+}
+local function sines() return (tensor.arange(1, 42):to 'float64' * 0.37):sin():view(1, 1, 6, 7):detach() end
+it('other modes, places and scales are those of PyTorch and ONNX', function()
+	for _, c in ipairs(OPTIONS) do
+		local want = tensor {dtype = 'float64', table.unpack(c[2])}
+		for dtype, most in pairs {float64 = 1e-5, float32 = 2e-5} do
+			local y = sines():to(dtype):resize(c[1])
+			assert(y:nelem() == want:nelem() and largest(y:reshape(-1), want) < most)
+		end
+		-- the gradient: that of a linear map, whose transpose the unit gradients give
+		local x = sines():requires_grad_()
+		local y = x:resize(c[1])
+		local g = numbers(y:nelem(), 11, 7, 3, y:size())
+		y:backward(g)
+		assert(math.abs((x:grad() * x:detach()):sum():item() - (g * y:detach()):sum():item()) < 1e-9)
+	end
+	local one = sines():resize {size = 1, coords = 'pytorch_half_pixel'}
+	assert(one:item() == sines()[1][1][1][1]:item())
+end)
+
 local function refused(what, f)
 	it('refuses: ' .. what, function()
 		local ok, message = pcall(f)
@@ -102,7 +169,15 @@ refused('resize: wanted x (n, c, h, w), (c, h, w) or (h, w) with at least one pi
 refused('resize: size: wanted 1 or more, got 0', function() x:resize {4, 0} end)
 refused('resize: size: wanted a number or {h, w}, got 3 numbers', function() x:resize {1, 2, 3} end)
 refused('resize: antialias: wanted mode bilinear, got nearest', function() x:resize {size = 2, mode = 'nearest', antialias = true} end)
-refused("wanted one of nearest bilinear, got 'cubic'", function() x:resize {size = 2, mode = 'cubic'} end)
+refused("wanted one of nearest bilinear linear bicubic cubic area, got 'lanczos'", function() x:resize {size = 2, mode = 'lanczos'} end)
 refused('resize: wanted floats or uint8 (others: mode nearest), got int32(1, 4, 4)', function() x:to 'int32':resize(2) end)
 refused('memory', function() x:resize {1 << 30, 1 << 31} end)
 refused('product is below 2^63', function() x:resize {1 << 40, 1 << 40} end)
+refused('resize: wanted size or scale, got none of them', function() x:resize() end)
+refused('resize: wanted size or scale, got both', function() x:resize {size = 2, scale = 2} end)
+refused('resize: scale: wanted a number above 0 and sizes below 2^53, got -1', function() x:resize {scale = -1} end)
+refused('resize: rounding: wanted mode nearest, got bilinear', function() x:resize {size = 2, rounding = 'ceil'} end)
+refused('resize: a: wanted mode bicubic, got linear', function() x:resize {size = 2, mode = 'linear', a = -0.5} end)
+refused('resize: coords: wanted another mode than area', function() x:resize {size = 2, mode = 'area', coords = 'asymmetric'} end)
+refused('resize: antialias: wanted mode bilinear, got cubic', function() x:resize {size = 2, mode = 'cubic', antialias = true} end)
+refused('resize: scalew: wanted it with scale=', function() x:resize {size = 2, scalew = 2} end)

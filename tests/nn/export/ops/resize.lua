@@ -12,10 +12,18 @@ for _, size in ipairs {{3, 14}, {1, 1}, {7, 9}, {20, 5}} do
 		end
 	end
 end
+for name, o in pairs {
+	['bicubic'] = {size = {5, 12}, mode = 'bicubic'}, ['corners'] = {size = {10, 4}, coords = 'align_corners'}, ['area'] = {size = {3, 20}, mode = 'area'},
+	['scale'] = {scale = 0.6, scalew = 1.7, mode = 'cubic', a = -0.5, excludeoutside = true}, ['nearest to half pixels'] = {scale = 1.5, mode = 'nearest',
+		coords = 'half_pixel', rounding = 'round_prefer_ceil'}, ['asymmetric'] = {scale = 2, mode = 'linear', coords = 'asymmetric'},
+} do list[name] = function(_, a) return a:resize(o) end end
 exported.functions(list, tensor.randn(4, 3, 7, 9))
 exported.functions({
 	['after a convolution'] = function(_, a) return a:resize {6, 8}:maxpool2d(2) end,
 	['bytes'] = function(_, a) return (a * 40 + 100):to 'uint8':resize {size = {5, 12}, antialias = true}:to 'float32' end,
 	['nearest of integers'] = function(_, a) return (a * 1000):to 'int32':resize {size = {9, 4}, mode = 'nearest'} end,
+	['codes to the nearest'] = function(_, a) return a:quantize {dtype = 'uint8', scale = 0.02, zero_point = 99}:resize {scale = 2, mode = 'nearest'} end,
+	['pooling to a size'] = function(_, a) return a:adaptiveavgpool2d {3, 4}:lppool2d(2, {1, 2}) end,
+	['largest to a size'] = function(_, a) return a:adaptivemaxpool2d {3, 4} end,
 	['codes'] = function(_, a) return a:quantize {dtype = 'uint8', scale = 0.02, zero_point = 99}:resize(4) end,
 }, tensor.randn(3, 2, 7, 9))
