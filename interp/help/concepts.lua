@@ -4,7 +4,7 @@ local _, internal = ...
 local doc = internal.import 'interp/prelude/base'.doc
 
 local function concept(name, text, example)
-	doc {name = name, kind = 'concept', text = text, example = example}
+	return doc {name = name, kind = 'concept', text = text, example = example}
 end
 
 ---------------------------------------------------------------- modules
@@ -253,6 +253,31 @@ tensors keep their scales in .safetensors. report:save saves reports, file= save
 	[[tensor.save('x.npy', tensor{1,2,3})
 print(tensor.load 'x.npy':sum():item())  --> 6.0
 os.remove 'x.npy']])
+
+-- The text has the ops when it is read.
+local function onnx_text()
+	local handlers = internal.import 'nn/onnx/handlers'
+	local function list(domain)
+		local lines, line = {}, ''
+		for _, name in ipairs(handlers.names(domain)) do
+			if #line + #name > 110 then lines[#lines + 1], line = line, '' end
+			line = line .. (line == '' and '' or ' ') .. name
+		end
+		lines[#lines + 1] = line
+		return table.concat(lines, '\n')
+	end
+	return [[graph.load 'model.onnx' gives a graph, with the weights as constants under their names in the file. Opsets 7 to 28; each op follows the
+version that the model imports. One axis may stay the batch, all other sizes are numbers (inputs=), so what hangs on sizes is computed when
+the file is read, and an If takes one branch.
+
+]] .. list '' .. '\n\nOf com.microsoft, as quantizers write them:\n\n' .. list 'com.microsoft' .. [[
+
+
+Ops whose results have sizes that depend on values (NonZero, Unique, Compress, NonMaxSuppression), loops (Loop, Scan), sequences, strings, random
+numbers and training are refused, as are the fused float ops of onnxruntime's optimizer: export the model without optimization. Models
+that are refused name every op that is missing. `graph.load` reads the file; `nn.Graph` makes the graph a module.]]
+end
+setmetatable(concept('onnx', nil, [[print(pcall(graph.load, 'missing.onnx'))  --> false	...]]), {__index = function(_, key) return key == 'text' and onnx_text() or nil end})
 
 concept('figure', [[plot.<kind>{…} and report:plot return a figure. In a script figure:show() draws it, and print(figure) describes
 it. The prompt draws it, as a picture in terminals that support the graphics of

@@ -5,7 +5,7 @@ local base = internal.import 'interp/prelude/base'
 local fail, describe = base.fail, base.describe
 
 local options = base.doc {name = 'graph.load', usage = "graph.load 'm.onnx'  graph.load{file, inputs={x={1,3,320,320}}}",
-	text = [[The graph of a model in an ONNX file (opsets 8 to 25), with its weights as constants under their names in the file. Inputs and
+	text = [[The graph of a model in an ONNX file (opsets 7 to 28; help 'onnx' lists the ops), with its weights as constants under their names in the file. Inputs and
 outputs have the names of the file. An axis that the file gives a name (or none) may stay the batch; others need a size by inputs=.
 The model is not computed: what depends on sizes only is folded, `If` takes the branch that is then known.
 

@@ -6,6 +6,7 @@
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local file = internal.import 'nn/onnx/file'
+local handlers = internal.import 'nn/onnx/handlers'
 local node = internal.import 'nn/onnx/node'
 local trace = internal.import 'nn/graph/trace'
 local module = internal.import 'nn/base/module'
@@ -18,19 +19,6 @@ local OLDEST, NEWEST = 7, 28
 local DEEPEST = 32 -- graphs in graphs, and functions that call functions
 
 ---------------------------------------------------------------- ops
-
-local registry
-
--- 'domain:op' -> function
-local function handlers()
-	if registry then return registry end
-	registry = {}
-	for _, path in ipairs(internal.registry 'nn/onnx/ops') do
-		local entry = internal.import(path)
-		for name, f in next, entry.ops or entry do registry[(entry.domain or '') .. ':' .. name] = f end
-	end
-	return registry
-end
 
 local function domain_of(name) return name == nil and '' or name == 'ai.onnx' and '' or name end
 local function key_of(n) return domain_of(n.domain) .. ':' .. (n.op_type or '') end
@@ -70,7 +58,7 @@ end
 
 -- Lists the ops that there are not, with a node of each and how many there are.
 local function check_ops(f)
-	local all, order, count, example = handlers(), {}, {}, {}
+	local all, order, count, example = handlers.all(), {}, {}, {}
 	each_node(f, function(n)
 		local key = key_of(n)
 		if domain_of(n.domain) == '' and not f.versions[''] then f:fail 'opset_import: wanted the version of the ops, got none' end
@@ -219,7 +207,7 @@ end
 
 function machine:call(scope, n, given)
 	local key = key_of(n)
-	local called, handler = self.file.functions[key], handlers()[key]
+	local called, handler = self.file.functions[key], handlers.all()[key]
 	local inputs, count = {}, #(n.input or {})
 	for i, name in ipairs(n.input or {}) do
 		if name ~= '' then

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Conditions, and elements by their positions.
+local internal = select(2, ...)
 local ops = {}
 
 function ops.Where(_, condition, a, b) return tensor.where(condition, a, b) end
@@ -45,6 +46,32 @@ function ops.GatherElements(n, x, ids) return x:gather(n:axis(n:attr('axis', 0),
 function ops.Trilu(n, x, k)
 	k = k and n:number(k, 'k') or 0
 	return n:attr('upper', 1) ~= 0 and x:triu(k) or x:tril(k)
+end
+
+-- Positions 0, 1, … along the axis of a tensor of that rank.
+local function steps(n, count, axis, rank)
+	local sizes = {}
+	for i = 1, rank do sizes[i] = i == axis and count or 1 end
+	return n:quietly(function() return tensor.arange(0, count - 1):to 'int64':view(table.unpack(sizes)) end)
+end
+
+-- values: {off, on}; positions out of range have no on.
+function ops.OneHot(n, ids, depth, values)
+	local count, rank = math.tointeger(n:number(depth, 'depth')), ids:dim() + 1
+	if not count or count < 1 then n:fail('depth: wanted 1 or more, got %s', tostring(n:number(depth, 'depth'))) end
+	local axis = n:axis(n:attr('axis', -1), rank)
+	ids = n.to(n.is_float(ids) and ids:trunc() or ids, 'int64'):unsqueeze(axis)
+	local on = ids:lt(0):to 'int64' * count + ids
+	return tensor.where(on:eq(steps(n, count, axis, rank)), values:select(1, 2), values:select(1, 1))
+end
+
+-- 1 at the first largest element, else 0.
+local function hardmax(n, x, axis)
+	return (x:argmax {axis = axis, keep = true} - 1):eq(steps(n, x:size(axis), axis, x:dim())):to(x:dtype())
+end
+
+function ops.Hardmax(n, x)
+	return internal.import 'nn/onnx/ops/activation'.lines(n, x, function(y, axis) return hardmax(n, y, axis) end)
 end
 
 local function extreme(name)

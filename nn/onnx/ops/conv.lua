@@ -62,4 +62,44 @@ function ops.Conv(n, x, w, b)
 	return x:conv2d(w, o)
 end
 
+-- Pads and what is added at the end, also by output_shape or auto_pad; an end below 0 adds more.
+local function transposed_pads(n, x, kernel, stride, dilation, axes)
+	local pads, auto, shape, extra = n:attr 'pads', n:attr('auto_pad', 'NOTSET'), n:attr 'output_shape', n:attr 'output_padding' or {}
+	local begins, ends, more = {}, {}, {}
+	if shape and #shape == axes + 2 then shape = table.move(shape, 3, axes + 2, 1, {}) end
+	for i = 1, axes do
+		more[i] = extra[i] or 0
+		begins[i], ends[i] = pads and pads[i] or 0, pads and pads[axes + i] or 0
+		local size = shape and shape[i] or auto:find 'SAME' and x:size(i + 2) * stride[i]
+		if size then
+			local all = stride[i] * (x:size(i + 2) - 1) + more[i] + (kernel[i] - 1) * dilation[i] + 1 - size
+			local less = all // 2
+			begins[i], ends[i] = auto == 'SAME_UPPER' and less or all - less, auto == 'SAME_UPPER' and all - less or less
+		elseif auto == 'VALID' then
+			begins[i], ends[i] = 0, 0
+		end
+		if begins[i] < 0 then n:fail('pads: wanted 0 or more before the input, got %d', begins[i]) end
+		if ends[i] < 0 then more[i], ends[i] = more[i] - ends[i], 0 end
+	end
+	return begins, ends, more
+end
+
+function ops.ConvTranspose(n, x, w, b)
+	local axes, kernel = x:dim() - 2, {}
+	if axes ~= 1 and axes ~= 2 then n:fail('wanted 1 or 2 axes beside batch and channels, got %d', axes) end
+	for i = 1, axes do kernel[i] = w:size(i + 2) end
+	local stride, dilation, groups = each(n, 'strides', axes), each(n, 'dilations', axes), n:attr('group', 1)
+	local begins, ends, more = transposed_pads(n, x, kernel, stride, dilation, axes)
+	local o
+	if axes == 1 then
+		o = options({1, stride[1]}, {1, dilation[1]}, {0, begins[1]}, {0, ends[1]}, groups)
+		o.outputpad, x, w = more[1] ~= 0 and {0, more[1]} or nil, flat(x), flat(w)
+	else
+		o = options(stride, dilation, begins, ends, groups)
+		o.outputpad = short(more, 0)
+	end
+	local y = b and x:convtranspose2d(w, b, o) or x:convtranspose2d(w, o)
+	return axes == 1 and y:squeeze(3) or y
+end
+
 return {ops = ops, pads_of = pads_of, each = each, short = short, short_pads = short_pads}

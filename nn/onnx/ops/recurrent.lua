@@ -2,6 +2,8 @@
 -- Recurrent layers. X is (steps, batch, input), or with layout=1 (batch, steps, input); W (directions, gates * hidden, input), R
 -- (directions, gates * hidden, hidden), B (directions, 2 * gates * hidden), the states (directions, batch, hidden). Y is
 -- (steps, directions, batch, hidden).
+local internal = select(2, ...)
+local cells = internal.import 'nn/onnx/cells'
 local ops = {}
 
 -- Rows of gates in another order: `order` are the numbers of the gates.
@@ -26,21 +28,18 @@ local function weights(n, d, order, hidden, w, r, b)
 	return n:once(d, function() return ordered(d, order, hidden, w, r, b) end)
 end
 
-local function check(n, defaults)
-	local list = n:attr 'activations'
-	for i, name in ipairs(list or {}) do
-		local want = defaults[(i - 1) % #defaults + 1]
-		if name:lower() ~= want:lower() then n:fail("activations: wanted %s, got '%s'", want, name) end
-	end
-	if n:attr 'clip' then n:fail 'clip: wanted none, got one' end
-	if n:attr('input_forget', 0) ~= 0 then n:fail 'input_forget: wanted 0, got another' end
-end
-
+-- Lengths of the sequences as (batch, 1), or nil if all have all steps.
 local function lengths(n, lens, steps)
-	if not lens then return end
-	for _, length in ipairs(n:list(lens, 'sequence_lens')) do
-		if length ~= steps then n:fail('sequence_lens: wanted the number of steps, %d, got %d', steps, length) end
+	if not lens then return nil end
+	if n.known(lens) then
+		local all = true
+		for _, length in ipairs(n:list(lens, 'sequence_lens')) do
+			if length < 0 or length > steps then n:fail('sequence_lens: wanted 0 to %d, got %d', steps, length) end
+			all = all and length == steps
+		end
+		if all then return nil end
 	end
+	return lens:unsqueeze(2)
 end
 
 -- The state of a direction before the first step.
@@ -49,30 +48,49 @@ local function state(given, d, batch, hidden, x)
 	return tensor.zeros {batch, hidden, dtype = x:dtype()}
 end
 
--- run(x, weights, states...) of one direction: y (batch, steps, hidden) and the last states.
-local function layer(n, x, w, r, b, lens, states, order, defaults, run)
-	check(n, defaults)
-	local first, hidden = n:attr('layout', 0) == 1, n:attr('hidden_size', r:size(3))
+-- The tensors of one direction for cells, which are constants where those of the file are.
+local function parameters(n, d, hidden, kind)
+	local given, known = {hidden = hidden}, true
+	for _, name in ipairs {'w', 'r', 'b', 'peepholes'} do
+		given[name] = kind[name]
+		known = known and (not kind[name] or n.known(kind[name]))
+	end
+	local function made() return cells.parameters(n.op, d, given) end
+	return known and n:once('cells' .. d, made) or made()
+end
+
+-- One direction: y (batch, steps, hidden) and the last states. kind.run(x, weights, states, functions) does it at once, if it can.
+local function direction(n, x, d, back, hidden, kind, f, lens, before)
+	if lens or kind.peepholes or not kind.can(f) then return cells.run(n, x, parameters(n, d, hidden, kind), f, before, lens, back) end
+	local result = {kind.run(back and x:flip {axes = {2}} or x, weights(n, d, kind.order, hidden, kind.w, kind.r, kind.b), before, f)}
+	if back then result[1] = result[1]:flip {axes = {2}} end
+	return table.unpack(result)
+end
+
+local function joined(list, axis) return #list == 1 and list[1]:unsqueeze(axis) or tensor.stack(list, {axis = axis}) end
+
+local function layer(n, x, lens, states, kind)
+	local first, hidden = n:attr('layout', 0) == 1, n:attr('hidden_size', kind.r:size(3))
 	if not first then x = x:transpose(1, 2) end
 	local batch, steps = x:size(1), x:size(2)
-	local directions, way = w:size(1), n:attr('direction', 'forward')
-	lengths(n, lens, steps)
-	local ys, last = {}, {}
+	local directions, way = kind.w:size(1), n:attr('direction', 'forward')
+	if directions ~= (way == 'bidirectional' and 2 or 1) then n:fail("direction: wanted one that goes with %d, got '%s'", directions, way) end
+	local functions, ys, last = cells.activations(n, kind.defaults, directions), {}, {}
+	lens = lengths(n, lens, steps)
 	for d = 1, directions do
-		local back = way == 'reverse' or d == 2
 		local before = {}
 		for i = 1, states.n do before[i] = state(states[i] and (first and states[i]:transpose(1, 2) or states[i]), d, batch, hidden, x) end
-		local result = {run(back and x:flip {axes = {2}} or x, weights(n, d, order, hidden, w, r, b), before)}
-		ys[d] = back and result[1]:flip {axes = {2}} or result[1]
+		local result = {direction(n, x, d, way == 'reverse' or d == 2, hidden, kind, functions[d], lens, before)}
+		ys[d] = result[1]
 		for i = 1, states.n do
 			last[i] = last[i] or {}
 			last[i][d] = result[i + 1]
 		end
 	end
-	local outputs = {#ys == 1 and ys[1]:unsqueeze(3) or tensor.stack(ys, {axis = 3})} -- (batch, steps, directions, hidden)
+	local outputs = {joined(ys, 3)} -- (batch, steps, directions, hidden)
 	if not first then outputs[1] = outputs[1]:permute(2, 3, 1, 4) end
 	for i = 1, states.n do
-		local y = #last[i] == 1 and last[i][1]:unsqueeze(1) or tensor.stack(last[i], {axis = 1})
+		local y = joined(last[i], 1)
 		outputs[i + 1] = first and y:transpose(1, 2) or y
 	end
 	return table.unpack(outputs)
@@ -80,29 +98,33 @@ end
 
 local function states_of(n, ...) return {n = n, ...} end
 
+-- nn.lstm and its kin with biases or without.
+local function called(name)
+	return function(y, p, before, o)
+		local given = {y}
+		for _, list in ipairs {before, p} do table.move(list, 1, #list, #given + 1, given) end
+		given[#given + 1] = o
+		return nn[name](table.unpack(given))
+	end
+end
+local lstm, rnn, gru = called 'lstm', called 'rnn', called 'gru'
+
 -- Gates i o f c.
 function ops.LSTM(n, x, w, r, b, lens, h, c, peepholes)
-	if peepholes then n:fail 'P: wanted no peepholes, got some' end
-	return layer(n, x, w, r, b, lens, states_of(2, h, c), {1, 3, 4, 2}, {'Sigmoid', 'Tanh', 'Tanh'}, function(y, p, before)
-		if p[3] then return nn.lstm(y, before[1], before[2], p[1], p[2], p[3], p[4]) end
-		return nn.lstm(y, before[1], before[2], p[1], p[2])
-	end)
+	return layer(n, x, lens, states_of(2, h, c), {w = w, r = r, b = b, peepholes = peepholes, order = {1, 3, 4, 2}, defaults = {'Sigmoid', 'Tanh', 'Tanh'},
+		can = function(f) return f.plain and n:attr('input_forget', 0) == 0 end, run = function(y, p, before) return lstm(y, p, before) end})
 end
 
 function ops.RNN(n, x, w, r, b, lens, h)
-	return layer(n, x, w, r, b, lens, states_of(1, h), {1}, {'Tanh'}, function(y, p, before)
-		if p[3] then return nn.rnn(y, before[1], p[1], p[2], p[3], p[4]) end
-		return nn.rnn(y, before[1], p[1], p[2])
-	end)
+	return layer(n, x, lens, states_of(1, h), {w = w, r = r, b = b, order = {1}, defaults = {'Tanh'},
+		can = function(f) return f.plain or not n:attr 'clip' and f.names[1] == 'relu' end,
+		run = function(y, p, before, f) return rnn(y, p, before, not f.plain and {act = 'relu'} or nil) end})
 end
 
 -- Gates z r h. With linear_before_reset=0 the reset gate multiplies the state before its product.
 function ops.GRU(n, x, w, r, b, lens, h)
-	if n:attr('linear_before_reset', 0) == 0 then n:fail 'linear_before_reset: wanted 1, got 0' end
-	return layer(n, x, w, r, b, lens, states_of(1, h), {2, 1, 3}, {'Sigmoid', 'Tanh'}, function(y, p, before)
-		if p[3] then return nn.gru(y, before[1], p[1], p[2], p[3], p[4]) end
-		return nn.gru(y, before[1], p[1], p[2])
-	end)
+	return layer(n, x, lens, states_of(1, h), {w = w, r = r, b = b, order = {2, 1, 3}, defaults = {'Sigmoid', 'Tanh'},
+		can = function(f) return f.plain and n:attr('linear_before_reset', 0) ~= 0 end, run = function(y, p, before) return gru(y, p, before) end})
 end
 
 return ops

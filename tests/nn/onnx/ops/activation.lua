@@ -26,7 +26,39 @@ it('takes the parameters of activations', function()
 	assert(equal(run('Clip', {x}, {min = -1.0, max = 1.0}, {opset = 8}), {-1, -0.5, 0, 1, 1}))
 	local low, high = tensor(-1.0):sum(), tensor(1.0):sum()
 	assert(equal(run('Clip', {x, low, high}, nil, {fixed = {2, 3}}), {-1, -0.5, 0, 1, 1}) and equal(run('Clip', {x, false, high}, nil, {fixed = {3}}), {-2, -0.5, 0, 1, 1}))
-	assert(equal(run('Clip', {x}), {-2, -0.5, 0, 1, 3}))
+	assert(equal(run('Clip', {x}), {-2, -0.5, 0, 1, 3}) and equal(run('Clip', {x, low, high}), {-1, -0.5, 0, 1, 1}))
+end)
+
+it('has the activations of other frameworks', function()
+	local function formula(f)
+		local list = {}
+		for i, v in ipairs {-2, -0.5, 0, 1, 3} do list[i] = f(v) end
+		return list
+	end
+	local function elu(a) return function(v) return v < 0 and a * (math.exp(v) - 1) or v end end
+	local cases = {{'Elu', elu(1)}, {'Elu', elu(0.5), {alpha = 0.5}}, {'Celu', function(v) return math.max(0, v) + math.min(0, 2 * (math.exp(v / 2) - 1)) end, {alpha = 2.0}},
+		{'Selu', function(v) return 1.0507009873 * elu(1.6732632423)(v) end}, {'Selu', function(v) return 3 * elu(2)(v) end, {alpha = 2.0, gamma = 3.0}},
+		{'Softsign', function(v) return v / (1 + math.abs(v)) end}, {'Mish', function(v) return v * (1 - 2 / ((1 + math.exp(v)) ^ 2 + 1)) end},
+		{'ThresholdedRelu', function(v) return v > 1 and v or 0 end}, {'ThresholdedRelu', function(v) return v > 0.5 and v or 0 end, {alpha = 0.5}},
+		{'Shrink', function(v) return v < -0.7 and v + 0.1 or v > 0.7 and v - 0.1 or 0 end, {lambd = 0.7, bias = 0.1}},
+		{'Sinh', function(v) return (math.exp(v) - math.exp(-v)) / 2 end}, {'Cosh', function(v) return (math.exp(v) + math.exp(-v)) / 2 end},
+		{'Asinh', function(v) return math.log(v + math.sqrt(v * v + 1)) end}}
+	for _, case in ipairs(cases) do assert(equal(run(case[1], {x}, case[3], {opset = 22}), formula(case[2])), case[1]) end
+	assert(equal(run('Acosh', {tensor {1, 2}}), {0, math.log(2 + math.sqrt(3))}) and equal(run('Atanh', {tensor {0.5, -0.5}}), {0.5 * math.log(3), -0.5 * math.log(3)}))
+	assert(equal(run('SwiGLU', {x, x * 2}, {alpha = 2.0}, {opset = 28}), formula(function(v) return 2 * v * v / (1 + math.exp(-2 * v)) end)))
+end)
+
+it('has slopes for channels, and for the last axes', function()
+	local y = tensor {{{-1, 2}, {-3, -4}}}
+	assert(equal(run('PRelu', {y, tensor {{0.5}, {0.25}}}, nil, {fixed = {2}}), {{{-0.5, 2}, {-0.75, -1}}}))
+	assert(equal(run('PRelu', {y, tensor {0.5, 0.25}}, nil, {fixed = {2}}), {{{-0.5, 2}, {-1.5, -1}}}) and equal(run('PRelu', {y, tensor {0.1}}), {{{-0.1, 2}, {-0.3, -0.4}}}))
+end)
+
+it('finds infinities of both signs', function()
+	local y = tensor {1, 1 / 0, -1 / 0, 0 / 0}
+	for _, case in ipairs {{nil, {0, 1, 1, 0}}, {{detect_negative = 0}, {0, 1, 0, 0}}, {{detect_positive = 0}, {0, 0, 1, 0}}, {{detect_positive = 0, detect_negative = 0}, {0, 0, 0, 0}}} do
+		assert(equal(run('IsInf', {y}, case[1], {opset = 20}), case[2]))
+	end
 end)
 
 it('computes softmax along an axis, or along all from it on', function()

@@ -22,6 +22,17 @@ it('counts positions from 0', function()
 	assert(equal(values, {{3, 3}, {2, 0}}) and equal(places, {{0, 2}, {1, 0}}))
 end)
 
+it('makes vectors of positions', function()
+	local ids, depth, values = tensor {{1, -1}, {5, 0}, dtype = 'int64'}, tensor {3, dtype = 'int64'}:sum(), tensor {2, 7}
+	assert(equal(run('OneHot', {ids, depth, values}, nil, {fixed = {2, 3}}), {{{2, 7, 2}, {2, 2, 7}}, {{2, 2, 2}, {7, 2, 2}}}))
+	assert(equal(run('OneHot', {tensor {1.0, 2.0}, depth, values}, {axis = 0}, {fixed = {2}}), {{2, 2}, {7, 2}, {2, 7}}))
+	local ok, message = pcall(run, 'OneHot', {ids, tensor {0, dtype = 'int64'}, values}, nil, {fixed = {2}})
+	assert(not ok and message:find 'depth: wanted 1 or more, got 0', message)
+	local y = tensor {{1, 3, 3}, {0, -1, -2}}
+	assert(equal(run('Hardmax', {y}), {{0, 1, 0}, {1, 0, 0}}) and equal(run('Hardmax', {y}, {axis = 0}), {{1, 1, 1}, {0, 0, 0}}))
+	assert(equal(run('Hardmax', {y:view(1, 2, 3)}, {axis = 1}, {opset = 11}), {{{0, 1, 0}, {0, 0, 0}}}))
+end)
+
 it('takes the branch of an If whose condition is known, and refuses others', function()
 	local function branch(op) return onnx.graph {nodes = {onnx.node(op, {'x'}, {'r'})}, outputs = {'r'}} end
 	local function model(o, rank)

@@ -28,3 +28,32 @@ it('convolves along one axis', function()
 	local ok, message = pcall(run, 'Conv', {tensor.ones(1, 1, 2, 2, 2, 2), tensor.ones(1, 1, 1, 1, 1, 1)}, nil, {fixed = {2}})
 	assert(not ok and message:find '%(Conv%): wanted 1', message)
 end)
+
+-- Each number of x adds a copy of its kernel to the result, whose ends are cut off.
+local function transposed(t, w, stride, dilation, begin, size)
+	local y = {}
+	for i = 1, size do y[i] = 0 end
+	for i, v in ipairs(t) do
+		for k, c in ipairs(w) do
+			local at = (i - 1) * stride + (k - 1) * dilation - begin + 1
+			if at >= 1 and at <= size then y[at] = y[at] + v * c end
+		end
+	end
+	return y
+end
+
+it('convolves transposed', function()
+	local t, w = {1, -2, 3, 0.5}, {1, 10, 100}
+	local x, kernel = tensor(t):view(1, 1, 4), tensor(w):view(1, 1, 3)
+	local cases = {{{}, 1, 1, 0, 6}, {{strides = {2}}, 2, 1, 0, 9}, {{strides = {3}, pads = {1, 0}}, 3, 1, 1, 11}, {{strides = {2}, dilations = {2}, pads = {1, 2}}, 2, 2, 1, 8},
+		{{strides = {3}, output_padding = {1}}, 3, 1, 0, 13}, {{strides = {2}, output_shape = {10}}, 2, 1, 0, 10}, {{strides = {2}, output_shape = {8}}, 2, 1, 1, 8},
+		{{strides = {2}, auto_pad = 'SAME_UPPER'}, 2, 1, 0, 8}, {{strides = {1}, auto_pad = 'SAME_LOWER'}, 1, 1, 1, 4}, {{strides = {2}, auto_pad = 'VALID'}, 2, 1, 0, 9}}
+	for i, case in ipairs(cases) do
+		local y = run('ConvTranspose', {x, kernel, tensor {0.5}}, case[1], {fixed = {2, 3}})
+		assert(equal(y, tensor(transposed(t, w, case[2], case[3], case[4], case[5])):view(1, 1, -1) + 0.5), i)
+	end
+	local y = run('ConvTranspose', {x:view(1, 2, 1, 2), tensor {1, 2, 3, 4}:view(2, 1, 1, 2)}, {group = 2, strides = {1, 2}}, {fixed = {2}})
+	assert(equal(y, {{{{1, 2, -2, -4}}, {{9, 12, 1.5, 2}}}}))
+	local ok, message = pcall(run, 'ConvTranspose', {x, kernel}, {output_shape = {30}}, {fixed = {2}})
+	assert(not ok and message:find 'pads: wanted 0 or more before the input', message)
+end)
