@@ -6,6 +6,8 @@
  *	internal.onnx_tensor(file, offset, size) -> tensor, or nil, message
  *	internal.onnx_elements(file, offset, size, data_type, sizes) -> tensor, or nil, message
  *	internal.onnx_dtype(data_type) -> name of the dtype, or nil
+ *	internal.onnx_write(path, parts [, path, parts]) -> true once all bytes are on the disk, or nil, message; parts: texts and tensors;
+ *		the second file is in place before the first
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -15,6 +17,7 @@
 #include "interp/host/lifetime.h"
 #include "interp/prelude/libs.h"
 #include "interp/prelude/prelude.h"
+#include "nn/onnx/elements.h"
 #include "nn/onnx/onnx.h"
 
 #define FILE_BOX "quoll.onnx_file_"
@@ -209,11 +212,66 @@ static int onnx_dtype(lua_State *L)
 	return 1;
 }
 
+/* ---- writing ---- */
+
+/* Raises unless the argument is a list of texts and tensors. */
+static void check_parts(lua_State *L, int at)
+{
+	lua_Integer n = luaL_len(L, at);
+
+	for (lua_Integer i = 1; i <= n; i++) {
+		if (lua_rawgeti(L, at, i) != LUA_TSTRING)
+			ql_check_tensor(L, -1, "part");
+		lua_pop(L, 1);
+	}
+}
+
+/* Writes parts that were checked; nothing here raises. */
+static enum ql_status put_parts(lua_State *L, int at, struct ql_writer *w)
+{
+	lua_Integer n = (lua_Integer)lua_rawlen(L, at);
+	enum ql_status status = QL_OK;
+
+	for (lua_Integer i = 1; i <= n && !status; i++) {
+		if (lua_rawgeti(L, at, i) == LUA_TSTRING)
+			status = ql_writer_put(w, lua_tostring(L, -1), lua_rawlen(L, -1));
+		else
+			status = ql_onnx_elements_write(w, ql_test_tensor(L, -1));
+		lua_pop(L, 1);
+	}
+	return status;
+}
+
+static int onnx_write(lua_State *L)
+{
+	const char *paths[2] = {luaL_checkstring(L, 1), luaL_optstring(L, 3, NULL)};
+	struct ql_writer w[2];
+	enum ql_status status = QL_OK;
+	int files = paths[1] ? 2 : 1, opened = 0;
+
+	check_parts(L, 2);
+	if (files == 2)
+		check_parts(L, 4);
+	for (; opened < files && !status; opened++) {
+		status = ql_writer_open(ql_ctx_of(L), paths[opened], &w[opened]);
+		if (!status)
+			status = put_parts(L, 2 * opened + 2, &w[opened]);
+	}
+	for (int i = files - 1; i >= 0 && !status; i--)
+		status = ql_writer_commit(&w[i]);
+	while (opened-- > 0)
+		ql_writer_close(&w[opened]);
+	if (status)
+		return failed(L, status);
+	lua_pushboolean(L, true);
+	return 1;
+}
+
 int ql_open_onnx(lua_State *L)
 {
 	static const luaL_Reg functions[] = {{"onnx_open", onnx_open}, {"onnx_model", onnx_model},
 		{"onnx_tensor", onnx_tensor}, {"onnx_elements", onnx_elements}, {"onnx_dtype", onnx_dtype},
-		{NULL, NULL}};
+		{"onnx_write", onnx_write}, {NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	ql_set_functions(L, functions);

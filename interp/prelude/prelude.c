@@ -62,6 +62,9 @@
 #define X(name) EMBED("nn/onnx/ops/" #name, ENTRY, "")
 #include "nn/onnx/ops.def"
 #undef X
+#define X(name) EMBED("nn/onnx/out/" #name, ENTRY, "")
+#include "nn/onnx/out.def"
+#undef X
 #undef MODULE
 #undef METHODS
 #undef FUNCTION

@@ -24,7 +24,7 @@ local MOST = 1 << 22 -- numbers of the inputs in main.c: 60 MB of text
 local LAYOUTS = {'nchw', 'nhwc'}
 local VECTORS = 2 -- inputs of the self-test in main.c, unless vectors= is given
 
-local export_doc = core.method('export', "g:export{dir='net_c', name='net'}",
+local export_doc = core.method('export', "g:export{dir='net_c', name='net'}  g:export{onnx='net.onnx', form='qdq'}",
 	[[Writes the graph as C99 to a folder: <name>.c, <name>.h, <name>_ops.h (only the functions that are called), <name>_weights.h, main.c
 and a Makefile. All files are written or none. See nn/export/INTEGRATION.md for the use of an export in a project.
 
@@ -75,6 +75,14 @@ the C gives the same results by plain loops.
 
 project= adds CMakeLists.txt or a Zephyr module, or arranges the files as an Arduino library.
 
+onnx= writes an ONNX file instead, in one step: names of inputs, outputs and constants are those of the graph, the batch is an axis with
+the name batch. form='float' decodes all codes and rounds no activations. 'qdq' has QuantizeLinear and DequantizeLinear around each op
+with codes: 8 bits (opset 13), 16 and 4 bits and blocks (21), FP8 (19), FP4 (23); biases are int32. 'qoperator' has QLinearConv,
+QLinearMatMul and ops of onnxruntime (com.microsoft: QGemm, QLinearAdd, MatMulNBits and others) where there is one, and else the
+first. Codes whose ranges are found at each run become DynamicQuantizeLinear and integer products; rows of h in a recurrent layer stay
+floats. Weights in formats with tables or minimums need form='float'. Nodes without a form in ONNX are one error that lists them all. The
+report has the nodes of the file.
+
 Returns a report with a row for each node: multiplications, bytes of its constants, and bytes of the arena that are live. The note has
 the totals, with cc= also flash and stack.]],
 	[[m = nn.Sequential{nn.Linear(4, 3)}
@@ -97,7 +105,21 @@ os.execute('rm -r ' .. folder)]],
 		{'max_ram', 'positive integer', 'bytes: an error when the arena (and the stack, with cc=) needs more'},
 		{'max_flash', 'positive integer', 'bytes: an error when the constants (and the code, with cc=) need more'},
 		{'rounding', 'text', 'float single double: rule of integer results (default: that of the graph)'},
-		{'variants', 'list', 'specs, or name -> spec, options or graph'}, {'blob', 'true or false', 'weights in a separate file (default false)'}})
+		{'variants', 'list', 'specs, or name -> spec, options or graph'}, {'blob', 'true or false', 'weights in a separate file (default false)'},
+		{'onnx', 'text', 'name of an ONNX file, which is written in place of C'},
+		{'form', 'text', 'ONNX: float, qdq or qoperator (default: qdq for a graph with codes, else float)'},
+		{'opset', 'positive integer', 'ONNX: version of the ops, 13 to 25 (default 17, or what the forms in use need)'},
+		{'external', 'true or false', 'ONNX: tensors in a file beside it, <onnx>.data (default: only above 2 GiB)'}})
+
+local OF_ONNX = {onnx = true, form = true, opset = true, external = true}
+
+-- Options of the other kind of file.
+local function check_kind(o)
+	for name in next, o do
+		if o.onnx and not OF_ONNX[name] then fail('export: %s: wanted form=, opset= or external= beside onnx=, got another', name) end
+		if not o.onnx and OF_ONNX[name] then fail('export: %s: wanted onnx= beside it, got none', name) end
+	end
+end
 
 local function check(o)
 	if not o.dir then fail("export: dir: wanted a folder, got nothing") end
@@ -433,7 +455,10 @@ end
 
 function core.methods.export(g, options)
 	core.expect(g, 'export')
-	local o = check(base.options(export_doc, options))
+	local o = base.options(export_doc, options)
+	check_kind(o)
+	if o.onnx then return core.writers.onnx(g, o) end
+	check(o)
 	local list = variants_of(g, o)
 	for _, v in ipairs(list) do
 		v.graph = o.rounding and rounding.apply(v.graph, o.rounding) or v.graph

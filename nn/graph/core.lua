@@ -31,6 +31,7 @@ function meta.__index(_, key)
 	fail("graph: no field or method '%.40s'%s", key, base.near(key, names))
 end
 core.methods, core.meta = methods, meta
+core.writers = {} -- other files that g:export writes: name of the option -> function(g, options)
 
 function core.is_graph(value) return getmetatable(value) == meta end
 

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
--- graph.load: models of other programs as graphs.
+-- graph.load: models of other programs as graphs; g:export{onnx=}.
 local graph, internal = ...
 local base = internal.import 'interp/prelude/base'
+local core = internal.import 'nn/graph/core'
 local fail, describe = base.fail, base.describe
 
 local options = base.doc {name = 'graph.load', usage = "graph.load 'm.onnx'  graph.load{file, inputs={x={1,3,320,320}}}",
@@ -23,3 +24,5 @@ function graph.load(given)
 	if type(file) ~= 'string' then fail('load: wanted a file name, got %s', describe(file)) end
 	return internal.import 'nn/onnx/read'.load(file, o)
 end
+
+function core.writers.onnx(g, o) return internal.import 'nn/onnx/write'(g, o) end

@@ -1,0 +1,144 @@
+-- SPDX-License-Identifier: MIT
+-- Borders, triangles, elements by their positions, parts that are replaced, and constants of the size of the batch.
+local _, internal = ...
+local codes = internal.import 'nn/onnx/out/codes'
+local size = internal.import 'nn/graph/size'
+local ops = {}
+
+---------------------------------------------------------------- borders and triangles
+
+-- Pairs from the last axis on, as all begins and all ends.
+local function pads_of(n)
+	local sizes, rank, list = n:attr 'sizes', n:rank(1), {}
+	if #sizes == 1 then sizes = {sizes[1], sizes[1]} end
+	for i = 1, 2 * rank do list[i] = 0 end
+	for i = 1, #sizes // 2 do list[rank - i + 1], list[2 * rank - i + 1] = sizes[2 * i - 1], sizes[2 * i] end
+	return n:ints(list)
+end
+
+local MODES = {constant = 'constant', edge = 'edge', replicate = 'edge', reflect = 'reflect', wrap = 'wrap', circular = 'wrap'}
+
+function ops.pad(n)
+	local pads, value, mode = pads_of(n), n:attr('value', 0), n:attr('mode', 'constant')
+	if not MODES[mode] then n:refuse('mode=%s', mode) end
+	if mode == 'wrap' or mode == 'circular' then n:needs(19) end
+	local c = n.form == 'qoperator' and n.result.spec and n:codes(1)
+	if c and value == 0 and not c.axis and not c.block then
+		codes.write(n.w, c)
+		return {codes = codes.moved(c, n:emit('Pad', {c.name, pads, c.zero}, {mode = MODES[mode]}))}
+	end
+	local dtype = n:typed()
+	local float = quant.dtype(dtype).float
+	return n:emit('Pad', {n:input(1, dtype), pads, n:number(float and value + 0.0 or math.tointeger(value), dtype)}, {mode = MODES[mode]})
+end
+
+local SMALL = {int8 = 'int32', uint8 = 'int32', int16 = 'int32', uint16 = 'int32'}
+
+local function triangle(upper)
+	return function(n)
+		local dtype, k = n:typed(), n:attr('diagonal', 0)
+		local wide = SMALL[dtype] or dtype
+		n:needs(14)
+		return n:cast(n:emit('Trilu', {n:input(1, wide), n:number(k, 'int64')}, {upper = upper}), wide, dtype)
+	end
+end
+ops.tril, ops.triu = triangle(0), triangle(1)
+
+---------------------------------------------------------------- positions
+
+-- Positions from 1, negative ones from the end, as those of ONNX.
+local function positions(n, at)
+	local ids = n:input(at, 'int64')
+	local above = n:emit('Cast', {n:emit('Greater', {ids, n:number(0, 'int64')})}, {to = n.w.TYPES.int64})
+	return n:emit('Sub', {ids, above})
+end
+
+function ops.gather(n)
+	return n:emit('GatherElements', {n:input(1, n:typed()), positions(n, 2)}, {axis = n:axis(n:attr 'axis', n:rank(1))})
+end
+
+function ops.scatter(n)
+	local attrs = {axis = n:axis(n:attr 'axis', n:rank(1))}
+	if n:attr('add', false) then
+		n:needs(16)
+		attrs.reduction = 'add'
+	end
+	local source = n:input(3, n:typed())
+	for i, s in ipairs(n.shapes[2]) do -- a larger one counts as far as there are positions
+		if n.shapes[3][i] ~= s then source = n:slice(source, i - 1, 0, n.w:size(s)) end
+	end
+	return n:emit('ScatterElements', {n:input(1, n:typed()), positions(n, 2), source}, attrs)
+end
+
+function ops.onehot(n)
+	local count, list = n:attr 'n', {dtype = 'int64'}
+	n:attr 'dtype'
+	if not count then n:refuse 'a number of classes that depends on values' end
+	for i = 1, count do list[i] = i end
+	local ids = n:unsqueeze(n:input(1, 'int64'), {n:rank(1)})
+	return n:cast(n:emit('Equal', {ids, n.w:initializer(n.name .. '.classes', tensor(list))}), 'bool', n:typed())
+end
+
+---------------------------------------------------------------- parts that are replaced
+
+local function without(shape, axis)
+	local made = {}
+	for i, s in ipairs(shape) do made[#made + 1] = i ~= axis and s or nil end
+	return made
+end
+
+-- x with a part replaced, which is the slices {axis, first, length} from `at` on; length 0: that index of the axis.
+local function assign(n, x, shape, value, slices, at)
+	local s = slices[at]
+	if not s then return n:emit('Expand', {value, n.w:sizes(shape)}) end
+	local axis, length, whole = s[1] - 1, math.max(s[3], 1), shape[s[1]]
+	local first = s[2] < 0 and not size.is_affine(whole) and whole + s[2] or s[2] - 1
+	if size.is_affine(s[2]) or size.is_affine(s[3]) or first < 0 then n:refuse 'a part that depends on the batch' end
+	local middle, inner = n:slice(x, axis, first, first + length), table.move(shape, 1, #shape, 1, {})
+	inner[s[1]] = length
+	if s[3] == 0 then
+		middle, inner = n:squeeze(middle, {axis}), without(inner, s[1])
+		middle = n:unsqueeze(assign(n, middle, inner, value, slices, at + 1), {axis})
+	else
+		middle = assign(n, middle, inner, value, slices, at + 1)
+	end
+	local parts = {middle}
+	if first > 0 then table.insert(parts, 1, n:slice(x, axis, 0, first)) end
+	if whole ~= first + length then parts[#parts + 1] = n:slice(x, axis, first + length, math.maxinteger) end
+	return #parts == 1 and middle or n:emit('Concat', parts, {axis = axis})
+end
+
+function ops.assign(n)
+	local dtype = n:typed()
+	return assign(n, n:input(1, dtype), n.shapes[1], n:input(2, dtype), n:attr 'slices', 1)
+end
+
+function ops.maskedassign(n)
+	local mask, rank = n:input(2, 'bool'), n:rank(2)
+	for _, s in ipairs(n.shapes[3]) do
+		if s ~= 1 then n:refuse 'a value for each mark' end
+	end
+	if rank < n:rank(1) then
+		local axes = {}
+		for axis = rank, n:rank(1) - 1 do axes[#axes + 1] = axis end
+		mask = n:unsqueeze(mask, axes)
+	end
+	return n:emit('Where', {mask, n:input(3, n:typed()), n:input(1, n:typed())})
+end
+
+---------------------------------------------------------------- constants
+
+local ones = {zeros = 0, ones = 1}
+
+-- Constants of known sizes are initializers (nn/onnx/write.lua); these have the batch among their sizes.
+local function fill(n)
+	local dtype = n:typed()
+	local x = n:attr('value', ones[n.op])
+	for _, name in ipairs {'size', 'dtype', 'device'} do n:attr(name) end
+	if n:attr 'quant' then n:refuse 'quant=' end
+	if quant.dtype(dtype).float then x = x + 0.0 end
+	return n:emit('Expand', {n:number(x, dtype), n.w:sizes(n.result.shape)})
+end
+ops.zeros, ops.ones, ops.full = fill, fill, fill
+
+return ops
