@@ -161,6 +161,13 @@ QL_DEVICE int64_t scale_of(const pool &p, int64_t n, int64_t c)
 	return p.axis == 0 ? n : p.axis == 1 ? c : 0;
 }
 
+/* Whether the rule is the quotient of quant/integer/pool_codes.c. */
+QL_DEVICE bool is_quotient(const pool &p, int64_t scale)
+{
+	return p.rounding == QL_ROUNDING_DOUBLE && p.axis < 0 && ql_scale_at(p.scales, scale) == ql_scale_at(p.result, 0) &&
+	       ql_zero_at(p.scales, scale) == ql_zero_at(p.result, 0);
+}
+
 /* The code of a sum of codes without their zero point. */
 QL_DEVICE int64_t code_of(const pool &p, int64_t sum, int64_t scale)
 {
@@ -170,6 +177,11 @@ QL_DEVICE int64_t code_of(const pool &p, int64_t sum, int64_t scale)
 
 	if (!p.rescaled)
 		return (int64_t)rint((double)sum / p.n) + ql_zero_at(p.scales, scale);
+	if (is_quotient(p, scale)) {
+		int64_t n = (int64_t)p.n, whole = sum + n * zero;
+
+		return ql_clamp_i64((whole > 0 ? whole + n / 2 : whole - n / 2) / n, lo, hi);
+	}
 	m = (double)ql_scale_at(p.scales, scale) / (p.n * (double)ql_scale_at(p.result, 0));
 	if (p.rounding != QL_ROUNDING_FLOAT)
 		return ql_clamp_i64(ql_fixed_product(p.rounding, sum, m), lo - zero, hi - zero) + zero;

@@ -14,6 +14,7 @@
 #include "nn/nn.h"
 #include "quant/integer/exp_int.h"
 #include "quant/integer/fixed.h"
+#include "quant/integer/softmax_fixed.h"
 #include "quant/ranges/quantize.h"
 #include "tensor/ledger.h"
 #include "tensor/meta.h"
@@ -240,6 +241,20 @@ static int exp_int(lua_State *L)
 	return 4;
 }
 
+/* softmax_fixed(scale) -> the list of exponentials of softmax in fixed point (quant/integer/softmax_fixed.h) */
+static int softmax_fixed(lua_State *L)
+{
+	int32_t e[QL_SOFTMAX_FIXED];
+
+	ql_softmax_fixed_table(luaL_checknumber(L, 1), e);
+	lua_createtable(L, QL_SOFTMAX_FIXED, 0);
+	for (int i = 0; i < QL_SOFTMAX_FIXED; i++) {
+		lua_pushinteger(L, e[i]);
+		lua_seti(L, -2, i + 1);
+	}
+	return 1;
+}
+
 /* place(block, offset, t) -> t's values in the bytes of the uint8 tensor `block` from the offset on */
 static int place(lua_State *L)
 {
@@ -349,7 +364,8 @@ int ql_open_record(lua_State *L)
 	static const luaL_Reg functions[] = {{"record", set_recorder}, {"identity", identity}, {"storage", storage},
 		{"recorded", recorded}, {"ledger_counts", ledger_counts}, {"take_origin", take_origin},
 		{"op", op_function}, {"spec_params", spec_params}, {"fixed", fixed}, {"exp_int", exp_int},
-		{"place", place}, {"non_negative", non_negative}, {"meta", meta}, {"is_meta", is_meta}, {NULL, NULL}};
+		{"softmax_fixed", softmax_fixed}, {"place", place}, {"non_negative", non_negative}, {"meta", meta},
+		{"is_meta", is_meta}, {NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	luaL_setfuncs(L, functions, 0);

@@ -133,8 +133,10 @@ out=. The factor is M = scale_a scale_b / scale_out; the spec's field rounding, 
 float is the default; the others need no floats. With an operand of 16 bits the sum has 64 bits and m 16 (int16x8 of TFLite), rounded
 once in both. The bias is an integer at scale_a scale_b. The operands of add are rescaled to a scale 2^20 times finer than twice the larger
 scale (16 bits: 2^15; 2^14 with a zero point), added, and rescaled to the result. Products, concatenation, means of
-windows and q:requantize use one factor each. Tables (tanh), norms, softmax and attention of codes support only float, as does a
-result that is computed from floats (act='gelu'); any other rule is an error. See spec.]],
+windows and q:requantize use one factor each; by double, means of windows under the scale and zero point of x are the sum of the codes
+divided by their number, halves away from 0, and softmax to 8 bits of scale 1 / 256 is that of TFLite, too. Tables (tanh), norms, other
+softmax and attention of codes support only float, as does a result that is computed from floats (act='gelu'); any other rule is an
+error. See spec.]],
 	[[a, w = tensor{{1, 0.5}}:quantize 'int8', tensor{{0.3, -0.7}}:quantize 'int8'
 y = a:linear(w, {out={dtype='int8', scale=0.001, rounding='single'}})
 print(y:codes():item(), quant.spec{dtype='int8', rounding='double'})  --> -55 int8 rounding=double]])

@@ -6,7 +6,7 @@
  * params of x the code is rint(sum / n) + zero, half to even of the exact quotient: the error in double is below
  * 2^-36, less than the distance to a half unless the quotient is one. With other params it is the float rule of
  * products, sat(rint((float)sum * M) + zero) with M = (float)((double)scale / (n * scale of the result)), or fixed
- * point (fixed.h).
+ * point (fixed.h). The rule `double` with the params of x is TensorFlow Lite's: the sum of the codes themselves over n, halves away from 0.
  */
 #include "quant/integer/pool_codes.h"
 
@@ -207,9 +207,20 @@ static int64_t params_of(const struct ql_pool_codes *p, int64_t plane)
 	return plane / p->per % p->zeros;
 }
 
+/* The sum of `count` codes over their number. */
+static int32_t quotient(const struct ql_pool_codes *p, int64_t sum, int64_t count, int64_t params)
+{
+	int64_t zero = p->zero[params], whole = sum + count * zero, half = count / 2;
+	int64_t code = (whole > 0 ? whole + half : whole - half) / count - zero;
+
+	return (int32_t)ql_max64((int64_t)p->r.lo, ql_min64((int64_t)p->r.hi, code)) + p->r.zero;
+}
+
 /* Converts a sum in fixed point; for 16-bit codes by the rule of 16-bit products. */
 static int32_t fixed_code(const struct ql_pool_codes *p, int64_t sum, int64_t params)
 {
+	if (p->quotient)
+		return quotient(p, sum, p->w.kernel[0] * p->w.kernel[1], params);
 	return ql_fixed_code(p->rule, ql_dtypes[p->dtype].bits > 8, sum, p->fixed[params], &p->r);
 }
 
@@ -222,6 +233,8 @@ int32_t ql_pool_code(const struct ql_pool_codes *p, int64_t sum, int64_t count, 
 		return (int32_t)(((double)sum / numbers + 0x1.8p52) - 0x1.8p52) + p->zero[i];
 	if (!p->rule)
 		return ql_round((float)sum * (float)m, p->r.lo, p->r.hi, p->r.zero);
+	if (p->quotient)
+		return quotient(p, sum, ql_max64(1, count), i);
 	fixed = ql_fixed_of(m);
 	return ql_fixed_code(p->rule, ql_dtypes[p->dtype].bits > 8, sum, fixed, &p->r);
 }

@@ -25,10 +25,11 @@ struct ql_pool_codes {
 	double out_scale;
 	enum ql_requant rule;
 	struct ql_rounding r; /* rounding of the result, with a factor */
+	bool quotient;        /* rule `double`, result with x's params: sums of codes are divided */
 	int64_t channels;     /* 0: planes; else x has its channels last, which are so many, and so has the result */
 };
 
-/* The code of a sum of `count` numbers, under params i of x: for single windows of pool_codes.c and pool_last.c. */
+/* The code of a sum of `count` numbers, under params i of x: for single windows of pool_codes.c and pool_last.c. Padding may be none. */
 int32_t ql_pool_code(const struct ql_pool_codes *p, int64_t sum, int64_t count, int64_t i);
 /* True if the sums of a window fit 32 bits. */
 bool ql_pool_codes_fit(const struct ql_window *w, unsigned dtype);

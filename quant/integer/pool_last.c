@@ -116,6 +116,8 @@ static void mean(
 			else
 				add_i8[j->variant](n, (const int8_t *)from, sum);
 		}
+	if (!count && p->quotient)
+		count = p->w.kernel[0] * p->w.kernel[1];
 	if (count)
 		for (int64_t i = 0; i < n; i++)
 			sum[i] = ql_pool_code(p, sum[i], count, 0);

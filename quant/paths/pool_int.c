@@ -86,6 +86,8 @@ static enum ql_status read_params(
 	p->scale = scale;
 	p->out_scale = to ? ql_tensor_at_f64(to->scale, 0) : 0;
 	p->fixed = fixed;
+	p->quotient = to && p->rule == QL_REQUANT_DOUBLE && n == 1 && (float)scale[0] == (float)p->out_scale &&
+		      zero[0] == (to->zero_point ? (int32_t)ql_tensor_at_f64(to->zero_point, 0) : 0);
 	return QL_OK;
 }
 

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- softmax, layernorm, rmsnorm and mean of codes: the integer arithmetic of quant/integer/exp_int.h,
+-- softmax, layernorm, rmsnorm and mean of codes: the integer arithmetic of quant/integer/exp_int.h, softmax_fixed.h,
 -- quant/paths/softmax_int.c and norm_int.c. nn/export/ops/lines.lua emits the ops and calls this file for codes.
 local _, internal = ...
 local axes = internal.import 'nn/export/axes'
@@ -49,6 +49,71 @@ static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, const
 			factor = (float)(1.0 / ((double)sum * scale));
 			for (i = 0; i < n; i++)
 				y[i * inner + j] = (${y})q_round((float)q_exp_int(c, most - (int32_t)x[i * inner + j]) * factor, lo, hi, zero);
+		}
+}
+]]})
+
+parts.add('share', {text = [[
+static int32_t q_saturated(int64_t x)
+{
+	return x < INT32_MIN ? INT32_MIN : x > INT32_MAX ? INT32_MAX : (int32_t)x;
+}
+
+/* The high half of the doubled product, rounded. */
+static int32_t q_high(int32_t a, int32_t b)
+{
+	int64_t product = (int64_t)a * b;
+
+	return q_saturated((product + (product >= 0 ? 1 << 30 : 1 - (1 << 30))) / ((int64_t)1 << 31));
+}
+
+/* x / 2^n, halves away from 0. */
+static int32_t q_nearest(int32_t x, int n)
+{
+	int32_t mask = (int32_t)(((int64_t)1 << n) - 1), whole = x >= 0 ? x >> n : ~(~x >> n);
+
+	return whole + ((x & mask) > (mask >> 1) + (x < 0));
+}
+
+/* 1 / sum in 31 bits, and the shift of its products: three steps of Newton's method. */
+static int32_t q_share(int64_t sum, int *shift)
+{
+	uint32_t bits = sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX;
+	int32_t half, x, i;
+	int zeros = 0;
+
+	for (; zeros < 31 && !(bits >> 31); zeros++)
+		bits <<= 1;
+	*shift = 35 - zeros;
+	half = (int32_t)(((int64_t)(bits & INT32_MAX) + INT32_MAX + 1) / 2);
+	x = 1515870810 + q_high(half, -1010580540);
+	for (i = 0; i < 3; i++)
+		x = q_saturated(x + (int64_t)q_saturated((int64_t)q_high(x, (1 << 29) - q_high(half, x)) * 4));
+	return q_saturated((int64_t)x * 2);
+}
+]]})
+
+parts.add('softmaxfixed', {fields = {'x', 'y'}, needs = {{'share'}}, text = [[
+/* x (rows, n, inner) along n; e: exponentials of differences */
+static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, const int32_t *e, int32_t least, int32_t most, ${y} *y)
+{
+	int32_t r, i, j;
+
+	for (r = 0; r < rows; r++, x += n * inner, y += n * inner)
+		for (j = 0; j < inner; j++) {
+			int32_t top = x[j], factor, code;
+			int64_t sum = 0;
+			int shift;
+
+			for (i = 1; i < n; i++)
+				top = x[i * inner + j] > top ? x[i * inner + j] : top;
+			for (i = 0; i < n; i++)
+				sum += q_nearest(e[top - (int32_t)x[i * inner + j] ], 12);
+			factor = q_share(sum, &shift);
+			for (i = 0; i < n; i++) {
+				code = (shift > 31 ? 0 : q_nearest(q_high(factor, e[top - (int32_t)x[i * inner + j] ]), shift)) + least;
+				y[i * inner + j] = (${y})(code < most ? code : most);
+			}
 		}
 }
 ]]})
@@ -119,6 +184,11 @@ local function softmax(e, node)
 	local axis, rows, inner = axis_of(node.attrs.axis or -1, #f.shape), 1, 1
 	for i = 1, axis - 1 do rows = rows * f.shape[i] end
 	for i = axis + 1, #f.shape do inner = inner * f.shape[i] end
+	if node.attrs.out.rounding == 'double' then
+		e:call('%s(%s, %d, %d, %d, %s, %d, %d, %s);', e:part('softmaxfixed', {x = f.ctype, y = g.ctype}), x, rows, f.shape[axis] or 1, inner,
+			e:array(node.name .. '_exp', 'int32_t', internal.softmax_fixed(f.scale), '2^31 exp(-i * scale of x)'), g.lo, g.hi, y)
+		return
+	end
 	e:call('%s(%s, %d, %d, %d, &%s, %a, %s, %s, %d, %s);', e:part('softmaxcodes', {x = f.ctype, y = g.ctype}), x, rows, f.shape[axis] or 1, inner,
 		codes.exp_int(e, node, f.scale), g.scale, e.float(g.lo - g.zero), e.float(g.hi - g.zero), g.zero, y)
 end

@@ -138,6 +138,15 @@ add_means('rescalepool', {'x', 'y'}, function() return {{'round'}} end, 'int32_t
 	'int32_t', '(int32_t)X - from', '(${y})q_round((float)sum * factor, lo, hi, zero)', 'factor')
 add_means('fixedpool', {'x', 'y', 'rule'}, function(f) return {{f.rule}} end, 'int32_t from, struct q_fixed m, int32_t lo, int32_t hi, int32_t zero, ',
 	'int64_t', '(int64_t)X - from', '(${y})(q_clamp(q_${rule}(sum, m), lo, hi) + zero)', 'm') -- rules of nn/export/fixed.lua
+-- The rule `double` with the params of x: the quotient of the sum of codes, halves away from 0.
+parts.add('quotient', {text = [[
+static int64_t q_quotient(int64_t sum, int64_t n)
+{
+	return (sum > 0 ? sum + n / 2 : sum - n / 2) / n;
+}
+]]})
+add_means('quotientpool', {'x', 'y'}, function() return {{'clamp'}, {'quotient'}} end, 'int32_t from, int32_t lo, int32_t hi, ', 'int64_t',
+	'(int64_t)X - from', '(${y})q_clamp(q_quotient(sum + (int64_t)count * from, count), lo, hi)')
 -- Floats, summed as in tensor/conv/planes.c: tap by tap, or a whole plane at once.
 parts.add('meanpoolf', {fields = {'x', 'y'}, needs = {{'window'}}, text = (mean_pool('float share, ', 'float', 'X', 'sum * share'))})
 parts.add('meanpoolf_edge', {fields = {'x', 'y'}, needs = {{'window'}, {'edge'}}, text = (mean_pool('', 'float', 'X', 'sum / (float)count', true))})
@@ -196,6 +205,11 @@ local function mean(e, node, x, f, g, v, count, edge, y)
 	local suffix = edge and '_edge' or ''
 	if not node.attrs.out then
 		e:call('%s(%s, &%s, %s%d, %s);', e:part('meanpool' .. suffix, {x = f.ctype, y = f.ctype}), x, v, edge or '', f.zero, y)
+		return
+	end
+	if node.attrs.out.rounding == 'double' and f.scale == g.scale and f.zero == g.zero then
+		e:call('%s(%s, &%s, %s%d, %d, %d, %s);', e:part('quotientpool' .. suffix, {x = f.ctype, y = g.ctype}), x, v, edge or '', f.zero, g.lo, g.hi,
+			y)
 		return
 	end
 	local rule = fixed.rule(node.attrs.out, f.bytes > f.count)

@@ -146,3 +146,34 @@ it('means without the padding, with ceilmode, and codes whose channels are last'
 	local a = x:conv2d(w, {pad=1, out={dtype='int8', scale=0.4}}):maxpool2d(2, {dilation=2, pad=1, ceilmode=true, stride=2})
 	assert(same(a:codes(), again:maxpool2d(2, {dilation=2, pad=1, ceilmode=true, stride=2}):codes()))
 end)
+
+-- As TFLite's AveragePool: the sum of the codes over their number, halves away from 0, whatever the zero point.
+it('divides codes for the rule double under the params of x', function()
+	tensor.seed(12)
+	for _, spec in ipairs {{dtype='int8', scale=0.05, zero_point=-3}, {dtype='int8', scale=0.05, zero_point=90}, {dtype='uint8', scale=0.05, zero_point=120},
+		{dtype='int16', scale=0.001}} do
+		local out = {rounding='double'}
+		for key, value in pairs(spec) do out[key] = value end
+		local q = tensor.randn(2, 3, 9, 8):quantize(spec)
+		local zero = spec.zero_point or 0
+		for _, o in ipairs {{k=2, stride=2}, {k={4, 3}, stride=1}, {k={9, 8}}, {k=4, stride=3, pad=1}, {k=4, stride=3, pad=1, countincludepad=false}} do
+			local k = type(o.k) == 'table' and o.k or {o.k, o.k}
+			-- sums of codes in float64, where padding is the zero point or nothing
+			local raw, ones = q:codes():to 'float64' - (o.countincludepad == false and 0 or zero), tensor.ones(2, 3, 9, 8):to 'float64'
+			local t = {stride=o.stride, pad=o.pad}
+			local number = o.countincludepad == false and ones:avgpool2d(o.k, t) * k[1] * k[2] or k[1] * k[2]
+			local sum = raw:avgpool2d(o.k, t) * k[1] * k[2] + (o.countincludepad == false and 0 or zero * k[1] * k[2])
+			sum, number = sum:round(), o.countincludepad == false and number:round() or number
+			local want = sum:sign() * (sum:abs() / number + 0.5):floor()
+			local y = q:avgpool2d(o.k, {stride=o.stride, pad=o.pad, countincludepad=o.countincludepad, out=out})
+			assert(y:origin().path == 'integer double' and same(y:codes():to 'float64', want))
+		end
+	end
+	-- channels last, after a convolution
+	local w = tensor.randn(16, 8, 3, 3):quantize 'int8/1'
+	local made = {dtype='int8', scale=0.4, zero_point=-5}
+	local a = tensor.randn(2, 8, 9, 9):quantize 'int8':conv2d(w, {pad=1, out=made})
+	local again = a:dequantize():quantize(made)
+	local out = {dtype='int8', scale=0.4, zero_point=-5, rounding='double'}
+	assert(same(a:avgpool2d(4, {stride=2, out=out}):codes(), again:avgpool2d(4, {stride=2, out=out}):codes()))
+end)

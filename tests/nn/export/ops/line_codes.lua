@@ -17,6 +17,10 @@ for i, input in ipairs(INS) do
 		list['layernorm ' .. name] = function(_, a) return a:quantize(input):layernorm(w, b, {out=NORMED[k], eps=k == 1 and 0.01 or nil}) end
 		list['rmsnorm ' .. name] = function(_, a) return a:quantize(input):rmsnorm(w, {out=NORMED[k]}) end
 	end
+	for k = 1, input.dtype:find '8' and 2 or 0 do
+		local out = {dtype=k == 1 and 'int8' or 'uint8', scale=1 / 256, zero_point=k == 1 and -128 or 0, rounding='double'}
+		list[('softmax in fixed point %s %d'):format(input.dtype, k)] = function(_, a) return a:quantize(input):softmax {axis=k == 2 and 2 or -1, out=out} end
+	end
 	list['argmax ' .. input.dtype] = function(_, a) return a:quantize(input):argmax(i % 2 == 0 and 2 or -1) end
 end
 list['mean of rows'] = function(_, a) return a:quantize(INS[1]):mean {axis=3, out=NORMED[1]} end

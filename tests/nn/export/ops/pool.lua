@@ -16,6 +16,17 @@ exported.functions({
 	['mean of codes in fixed point'] = function(_, a)
 		return a:quantize {dtype='uint8', scale=0.03, zero_point=120}:avgpool2d(2, {out={dtype='int8', scale=0.01, rounding='single'}})
 	end,
+	['mean of codes as their quotient'] = function(_, a)
+		return a:quantize {dtype='int8', scale=0.03, zero_point=-20}:avgpool2d(2, {out={dtype='int8', scale=0.03, zero_point=-20, rounding='double'}})
+	end,
+	['mean of codes as their quotient, with padding'] = function(_, a)
+		local spec = {dtype='uint8', scale=0.03, zero_point=120, rounding='double'}
+		return a:quantize {dtype='uint8', scale=0.03, zero_point=120}:avgpool2d(4, {stride=3, pad=1, out=spec})
+	end,
+	['mean of codes as their quotient, without the padding'] = function(_, a)
+		local spec = {dtype='uint8', scale=0.03, zero_point=120, rounding='double'}
+		return a:quantize {dtype='uint8', scale=0.03, zero_point=120}:avgpool2d(4, {stride=3, pad=1, countincludepad=false, out=spec})
+	end,
 	['mean of codes of 16 bits in fixed point'] = function(_, a)
 		return a:quantize {dtype='int16', scale=0.0003}:avgpool2d(3, {pad=1, out={dtype='int16', scale=0.0001, rounding='double'}})
 	end,
