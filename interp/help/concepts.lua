@@ -190,7 +190,7 @@ concept('indexing', [[Indices start at 1; ranges include both ends; negative ind
   x['1:10, :, 3']      the same as text
   x['1:9:2, ::-1']     every second of rows 1 to 9, axis 2 from its end
   x[{ {1,9,2} }]       a range with a step; '3:2' is empty
-  x[mask]              the elements where a bool tensor is true; of one axis: rows
+  x[mask]              the elements, or the rows, where a bool tensor is true
   x[ids]               the rows that an integer tensor names
   x[{ {}, ids }]       the columns that it names
   x[2] = 0             assigns; also with slices, masks and indices]],

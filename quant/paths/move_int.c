@@ -178,8 +178,7 @@ static bool match_border(struct ql_call *call, const char **reason)
 	return !ql_pad_is_constant(call);
 }
 
-#define MOVE(op_name, fits) MOVE_AS(op_name##_int, #op_name, fits)
-#define MOVE_AS(path_name, op_name, fits) \
+#define MOVE(path_name, op_name, fits) \
 	extern const struct ql_path ql_path_##path_name; \
 	const struct ql_path ql_path_##path_name = { \
 		.op = op_name, \
@@ -190,10 +189,10 @@ static bool match_border(struct ql_call *call, const char **reason)
 		.eval = eval, \
 	}
 
-MOVE(gather, match_one);
-MOVE(gathernd, match_one);
-MOVE(indexselect, match_axis);
-MOVE(repeatinterleave, match_axis);
-MOVE(flip, match_axes);
-MOVE(roll, match_axes);
-MOVE_AS(pad_border_int, "pad", match_border);
+MOVE(gather_int, "gather", match_one);
+MOVE(gathernd_int, "gathernd", match_one);
+MOVE(indexselect_int, "indexselect", match_axis);
+MOVE(repeatinterleave_int, "repeatinterleave", match_axis);
+MOVE(flip_int, "flip", match_axes);
+MOVE(roll_int, "roll", match_axes);
+MOVE(pad_border_int, "pad", match_border);

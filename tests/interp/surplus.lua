@@ -52,6 +52,7 @@ for i = 1, 12 do many[i] = junk end
 
 -- Functions that check what they are given by themselves: what they do take, followed by one argument too many.
 local own = {
+	['tensor.meshgrid'] = {tensor{1}, 5},
 	['module:add'] = {model, 'name', nn.ReLU(), 3}, ['optimizer:lr'] = {optim.sgd({tensor{1, grad = true}}), 0.1, 3}, ['report:select'] = {report{{a = 1}}, {'a'}, {'b'}},
 	['quant.bytes'] = {{1, 2}, 'int8', junk},
 	['plot.bar'] = {x[1], 5}, ['plot.box'] = {x[1], 5}, ['plot.heat'] = {x, 5}, ['plot.hist'] = {x[1], 5}, ['plot.line'] = {x[1], 5},
@@ -303,7 +304,7 @@ it('items behind a gap and fields in lists', function()
 	refuses("compare: specs: wanted a list, got a field 'a' beside it", quant.compare, x, {'int8', a = 'int4'})
 	refuses("trace: wanted a list, got a field 'mask' beside it", graph.trace, model, {x, mask = x})
 	refuses("view: wanted a list of integers, got a field 4 beside it", x.view, x, {2, 2, [4] = 1})
-	refuses("index: wanted a list of two ends, got a field 'step' beside it", function() return x[{1, {1, 2, step = 2}}] end)
+	refuses("index: wanted a list of two ends and a step, got a field 'step' beside it", function() return x[{1, {1, 2, step = 2}}] end)
 	refuses("index: wanted a list of indices, got a field 4 beside it", function() return x[{1, 1, [4] = 1}] end)
 	refuses("plot: wanted a list of numbers, options beside the data, got a field 'title' beside it", plot.line, {1, 2}, {title = 'a'}, {title = 'b'})
 	print(#plot.line{{1, 2}, vlines = {a = 1}, hlines = {1, 2}}:text() > 0, #nn.Sequential{relu(), relu()}) --> true 2

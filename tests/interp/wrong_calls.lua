@@ -21,7 +21,7 @@ local wrong = {
 	{function() return q:view(6) end, 'view', 'quantized axis'},
 	{function() return x:expand(3, 3) end, 'expand', '%(2, 3%)'},
 	{function() return tensor{{1, 2}, {3}} end, 'tensor', 'lists of 2 items'},
-	{function() return x[tensor{true, false}] end, 'mask', '%(2, 3%)'},
+	{function() return x[tensor{true, false, true}] end, 'mask', '%(2, 3%)'},
 	-- dtypes
 	{function() return x:to 'int7' end, 'to', "'int7'"},
 	{function() return tensor.zeros{2, dtype = 'flot32'} end, 'dtype', "did you mean 'float32'"},
@@ -102,8 +102,8 @@ print(#wrong >= 40, x:sum():item())  --> true 21.0
 
 it('what an operator or an index in brackets refuses names its line', function()
 	for line, code in pairs {
-		['code:1: maskedselect: wanted a bool mask of shape (3), got bool(4)'] = 'return tensor.ones(3)[tensor.ones(4):gt(0)]',
-		['code:2: maskedassign: wanted a bool mask of shape (3), got bool(4)'] = 'local x = tensor.ones(3)\nx[tensor.ones(4):gt(0)] = 1',
+		['code:1: maskedselect: wanted a bool mask of shape (3) or of its leading axes, got bool(4)'] = 'return tensor.ones(3)[tensor.ones(4):gt(0)]',
+		['code:2: maskedassign: wanted a bool mask of shape (3) or of its leading axes, got bool(4)'] = 'local x = tensor.ones(3)\nx[tensor.ones(4):gt(0)] = 1',
 		['code:2: bnot: operand 1: wanted plain integers or bool, got float32(1)'] = 'local x = tensor{1}\nlocal y = ~x',
 	} do
 		local ok, message = pcall(assert(load(code, '=code')))

@@ -17,6 +17,6 @@ return {
 			return spec.affine and quant.dtype(spec.dtype).bits >= 8
 		end,
 		fits = function(node) return not constant(node) or (node.attrs.value or 0) == 0, 'a border of 0' end},
-	{ops = {'resize'}, inputs = {1}, weights = {}, gives = 'same', keeps = function(_, node) return node.attrs.mode == 'nearest' end,
+	{ops = {'resize'}, inputs = {1}, weights = {}, gives = 'same', keeps = function(spec, node) return node.attrs.mode == 'nearest' and not spec.block end,
 		fits = function(node) return node.attrs.mode == 'nearest', 'mode nearest' end},
 }
