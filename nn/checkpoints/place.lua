@@ -59,8 +59,8 @@ function place.load(m, architecture, o, given, from, kind)
 	return m
 end
 
--- The tensors of the model under the names of `kind`, in order.
-function place.state(m, architecture, o, kind)
+-- The tensors of the model under the names of `kind`, and these names in order; ours, a table, receives name there -> name here.
+function place.state(m, architecture, o, kind, ours)
 	local rows, all, order = indexed(architecture.names), {}, {}
 	for name, value in pairs(m:state()) do
 		local row, number = row_of(rows, name)
@@ -69,6 +69,7 @@ function place.state(m, architecture, o, kind)
 		value = value:detach()
 		all[theirs] = row.turn and row.turn(value, o, true) or value
 		order[#order + 1] = theirs
+		if ours then ours[theirs] = name end
 	end
 	return all, order
 end

@@ -1,0 +1,56 @@
+-- SPDX-License-Identifier: MIT
+-- quant.gguf: models go into .gguf files and come back with the same bits.
+local FILE = os.tmpname() .. '.gguf'
+local LLAMA = {vocab = 40, d = 64, heads = 4, kvheads = 2, headsize = 32, layers = 2, ff = 96, context = 32, norm = 'rmsnorm', act = 'swiglu', position = 'rope',
+	ropebase = 500.0, eps = 1e-6, bias = false}
+local ids = tensor {{1, 7, 40, 3}, dtype = 'int64'}
+tensor.seed(1)
+
+local function out(m) return tensor.nograd(function() return m:eval()(ids) end) end
+
+it('floats of Llama and GPT-2', function()
+	for _, change in ipairs {{}, {tie = false, attentionbias = true, kvheads = 4}} do
+		local o = {}
+		for key, value in pairs(LLAMA) do o[key] = value end
+		for key, value in pairs(change) do o[key] = value end
+		local m = nn.Transformer(o)
+		quant.gguf(m, {file = FILE, metadata = {['tokenizer.ggml.model'] = 'none', ['general.architecture'] = 'other'}})
+		local again = nn.load(FILE)
+		assert(out(again):eq(out(m)):all():item() and again.context == 32)
+		assert(select(2, tensor.load(FILE))['tokenizer.ggml.model'] == 'none')
+	end
+	local m = nn.Transformer {vocab = 40, d = 64, heads = 4, layers = 2, context = 16, act = 'gelutanh'}
+	print(#quant.gguf(m, {file = FILE}))  --> 28
+	assert(out(nn.load(FILE)):eq(out(m)):all():item())
+end)
+
+it('quantized weights keep their bits; rows that are no whole blocks stay float', function()
+	local m = nn.Transformer(LLAMA)
+	local rows = quant.gguf(m, {file = FILE, weight = 'q4_0', rules = {{'block1\\.attention\\.query', 'q8_0'}, {'block2\\.ff', false}}})
+	local t, q = tensor.load(FILE), m:eval():quantize {mode = 'weight_only', weight = 'q4_0',
+		rules = {{'block1\\.attention\\.query', 'q8_0'}, {'block2\\.ff', false}}}
+	assert(tostring(t['blk.0.attn_q.weight']:spec()) == 'q8_0' and tostring(t['blk.0.attn_k.weight']:spec()) == 'q4_0')
+	assert(not t['blk.1.ffn_up.weight']:quantized() and t['token_embd.weight']:quantized() and not t['output.weight'])
+	assert(out(nn.load(FILE)):eq(out(q)):all():item())
+	-- 96 is no multiple of 256; neither is 64
+	rows = quant.gguf(m, {file = FILE, weight = 'q4_k'})
+	print(rows[1].name, rows[1].why)  --> token_embd.weight	wanted K a multiple of 256 for the format q4_k, got 64
+	assert(out(nn.load(FILE)):eq(out(m)):all():item())
+end)
+
+it('a file that was read is written again', function()
+	quant.gguf(nn.Transformer(LLAMA), {file = FILE, weight = 'q5_1'})
+	local handle = assert(io.open(FILE, 'rb'))
+	local before = handle:read 'a'
+	handle:close()
+	quant.gguf(nn.load(FILE), {file = FILE})
+	handle = assert(io.open(FILE, 'rb'))
+	assert(handle:read 'a' == before)
+	handle:close()
+end)
+
+quant.gguf(nn.Linear(2, 2), {file = FILE})                     --> error: gguf: wanted an nn.Transformer, got
+quant.gguf(nn.Transformer(LLAMA), {file = 'x.bin'})            --> error: gguf: file: wanted a name that ends in .gguf
+quant.gguf(nn.Transformer(LLAMA), {file = FILE, rules = {}})   --> error: gguf: rules: wanted weight= beside them
+quant.gguf(nn.Transformer(LLAMA), {file = FILE, weight = 'int8/1'})  --> error: wanted floats, int8 to int64, or a format of GGUF
+quant.gguf(nn.Transformer {vocab = 4, d = 4, heads = 2, layers = 1, act = 'relu'}, {file = FILE})  --> error: gguf: wanted a Transformer of Llama's kind
