@@ -57,7 +57,8 @@ else
 	samples = tensor.randn(table.unpack(sizes_of(g.inputs[1], 8)))
 end
 want = g:run(samples)
-print(samples, want)
+print(samples:size())
+print(want:size())
 
 -- %% [markdown]
 -- ## 2  A module, and which layer hurts
@@ -80,9 +81,6 @@ print(hurts)
 
 -- %%
 worst = hurts[1]
-for i = 2, #hurts do
-	if hurts[i]['local'] < worst['local'] then worst = hurts[i] end
-end
 q = m:quantize{mode = 'weight_only', weight = 'int4:32', rules = {{worst.layer, weight = 'int8/1'}}}
 all = m:quantize{mode = 'weight_only', weight = 'int4:32'}
 function noise(model) return want:error(model(samples)).sqnr end
