@@ -18,7 +18,7 @@ Weights whose rows are no whole blocks of the format stay float32, as their rows
 
 Models of Llama's kind (norm='rmsnorm', act='swiglu', position='rope') become llama, or qwen2 if nn.load has read such a one; with
 norm='layernorm', act='gelutanh', biases and learned positions they become gpt2. metadata= are more keys, as
-those of the tokenizer: select(2, tensor.load 'other.gguf').]],
+those of the tokenizer: select(2, tensor.load('other.gguf', {metadata = true})).]],
 	options = {{'file', 'text', 'the name of the file'}, {'weight', 'spec', 'a format of GGUF: q8_0, q4_0, q4_k, … (default: as it is)'},
 		{'rules', 'list', 'exceptions by name'}, {'metadata', 'list', 'more keys'}},
 	example = [[file = os.tmpname() .. '.gguf'
