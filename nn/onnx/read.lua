@@ -186,6 +186,14 @@ local function keep(self, n, outputs)
 	if n.kept then n.kept[n.from] = outputs end
 end
 
+-- The results of a handler; an error of an op that it called names the node.
+local function checked(n, results)
+	if results[1] then return table.pack(table.unpack(results, 2, results.n)) end
+	local message = tostring(results[2]):gsub('^[^%s:]*:%d+: ', '')
+	if message:find "^load: '" then fail('%s', message) end
+	n:fail('%s', message)
+end
+
 local function apply(self, n, handler, inputs, count)
 	local known = all_known(inputs, count)
 	local quiet = n.op == 'Shape' or n.op == 'Size' or known and not must_record(self, n, inputs, count)
@@ -197,8 +205,9 @@ local function apply(self, n, handler, inputs, count)
 		scope = tracer.scope
 		tracer.scope = {path = clean(n.name), class = {name = n.op}, module = {}, call = 1, nodes = {}, leaf = true}
 	end
-	local outputs = table.pack(handler(n, table.unpack(inputs, 1, count)))
+	local outputs = table.pack(pcall(handler, n, table.unpack(inputs, 1, count)))
 	if quiet then internal.record(before) else tracer.scope = scope end
+	outputs = checked(n, outputs)
 	if n.of_result and outputs[1] then self.notes[outputs[1]] = n.of_result end
 	mark(self, n, inputs, count, outputs, not quiet)
 	if quiet then keep(self, n, outputs) end

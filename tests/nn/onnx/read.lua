@@ -82,6 +82,15 @@ it('refuses graphs whose values are not there', function()
 	assert(not ok and not message:find '\n', message)
 end)
 
+it('names the node whose op refuses its operands', function()
+	local g = {nodes = {node('MatMul', {'x', 'w'}, {'y'}, nil, {name = '/fc'})}, inputs = {{'x', 'float32', {'n', 3}}}, outputs = {'y'}, initializers = {w = tensor.ones(4, 2)}}
+	local ok, message = pcall(onnx.load, g)
+	assert(not ok and message:find "^load: '[^']*': node '/fc' %(MatMul%): matmul: wanted" and not message:find '\n', message)
+	g = {nodes = {node('QuantizeLinear', {'x', 's'}, {'y'}, nil, {name = 'q'})}, inputs = {{'x', 'float32', {2}}}, outputs = {'y'}, initializers = {s = tensor {0 / 0}}}
+	ok, message = pcall(onnx.load, g)
+	assert(not ok and message:find "node 'q' %(QuantizeLinear%): .*scale: wanted a finite number > 0", message)
+end)
+
 it('computes nothing that depends on the inputs', function()
 	local before = tensor.memory().peak
 	local x = {'x', 'float32', {1, 64, 4096, 4096}}
