@@ -54,7 +54,7 @@ for _, name in ipairs {'float16', 'float32', 'float64', 'bfloat16', 'int8', 'uin
 end
 
 local NN = {
-	AdaptiveAvgPool2d = 'x:mean(axis)', BCELoss = 'nn.bce(y, target)',
+	BCELoss = 'nn.bce(y, target)',
 	BCEWithLogitsLoss = 'nn.bcelogits(y, target)', BatchNorm1d = 'nn.BatchNorm2d(n) or nn.LayerNorm(n)',
 	CrossEntropyLoss = 'nn.crossentropy(y, target)', Dropout2d = 'nn.Dropout(p)',
 	F = 'nn.crossentropy, x:relu() and the like', GRUCell = 'nn.gru', Identity = 'nn.Sequential{}',

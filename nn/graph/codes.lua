@@ -27,9 +27,8 @@ function codes.are_codes(e, ref)
 	if node.op == 'quantize' or node.op == 'requantize' then return node.attrs.spec.scheme ~= nil end
 	if node.op == 'dequantize' then return false end
 	if node.attrs.out then return node.attrs.out.scheme ~= nil end
-	local form = ops.form(node.op)
 	local _, at = core.split(ref)
-	if form and form.gives == 'same' and node.op ~= 'const' and at == 1 then return codes.are_codes(e, node.inputs[1]) end
+	if ops.keeps_codes(node) and node.op ~= 'const' and at == 1 then return codes.are_codes(e, node.inputs[1]) end
 	return e:result_of(ref).spec ~= nil and (node.op == 'const' or node.op == 'input' or node.traced == true)
 end
 
@@ -38,8 +37,7 @@ function codes.spec_of(e, ref)
 	local node = e.nodes[core.split(ref)]
 	if node.op == 'quantize' or node.op == 'requantize' then return node.attrs.spec end
 	if node.attrs.out then return node.attrs.out end
-	local form = ops.form(node.op)
-	if form and form.gives == 'same' and type(node.inputs[1]) == 'string' then return codes.spec_of(e, node.inputs[1]) end
+	if ops.keeps_codes(node) and type(node.inputs[1]) == 'string' then return codes.spec_of(e, node.inputs[1]) end
 end
 
 function codes.same_params(e, ref, spec)

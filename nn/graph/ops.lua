@@ -47,6 +47,12 @@ local emitters = {}
 function ops.set_emitter(name, emit) emitters[name] = emit end
 function ops.emitter(name) return user[name] and user[name].emit or emitters[name] end
 
+-- Whether the node passes on codes of its input's spec.
+function ops.keeps_codes(node)
+	local form = ops.form(node.op)
+	return form ~= nil and form.gives == 'same' and (not form.fits or (form.fits(node)) == true)
+end
+
 function ops.form(name)
 	if not forms then
 		forms = {}

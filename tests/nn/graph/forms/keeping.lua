@@ -7,8 +7,8 @@ local ids = tensor{4, 1, -1, dtype='int64'}
 local ops = {
 	relu = function(v) return v:relu() end,
 	maxpool2d = function(v) return v:maxpool2d(2) end,
-	resize = function(v) return v:resize {size = {12, 12}, mode = 'nearest'} end,
 	pad = function(v) return v:pad{1, 2} end,
+	resize = function(v) return v:resize{size={9, 5}, mode='nearest'} end,
 	view = function(v) return v:view(v:size(1), 4, 36) end,
 	reshape = function(v) return v:reshape(v:size(1), 144) end,
 	transpose = function(v) return v:transpose(2, 3) end,
@@ -57,6 +57,8 @@ it('quantize commutes with each of them, and with nothing else', function()
 	end
 	assert(count == 72, count)
 	local g = graph.trace(nn.module(function(_, v) return v:sigmoid():quantize{dtype='int8', scale=0.02} end), tensor.randn(2, 3))
+	print(#select(2, g:pass 'raise_quantize'))  --> 0
+	g = graph.trace(nn.module(function(_, v) return v:resize(5):quantize{dtype='int8', scale=0.02} end), tensor.randn(2, 3, 4))
 	print(#select(2, g:pass 'raise_quantize'))  --> 0
 end)
 
