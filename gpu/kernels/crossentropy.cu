@@ -218,14 +218,19 @@ QL_KERNEL(QL_LINE_THREADS) mean_loss(work k)
 
 static bool is_back(const struct ql_gpu_call *call)
 {
-	return call->n_in == 3;
+	return !strcmp(call->op, "crossentropy_back");
 }
 
 static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 {
 	const struct ql_gpu_tensor *x = &call->in[is_back(call)], *target = x + 1, *g = call->in;
+	const struct ql_gpu_option *reduction = ql_option(call, "reduction");
 	int types[] = {ql_element_of(x->dtype), ql_element_of(target->dtype)};
 
+	if (call->n_in > 2 + is_back(call))
+		return ql_refuse(p, "weights of classes");
+	if (reduction && strcmp(reduction->s, "mean") != 0)
+		return ql_refuse(p, "a reduction other than the default");
 	for (int i = 0; i < call->n_in; i++)
 		if (call->in[i].codes || ((call->in[i].flags & QL_GPU_NUMBER) && !(is_back(call) && i == 0)))
 			return ql_refuse(p, "wanted plain numbers on the device");

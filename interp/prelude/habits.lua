@@ -69,8 +69,8 @@ local NN = {
 	binary_cross_entropy_with_logits = 'nn.bcelogits(y, target)', cross_entropy = 'nn.crossentropy(y, target)',
 	functional = 'nn.crossentropy, x:relu() and the like', gelu = 'x:gelu()',
 	init = "tensor.randn(2, 3) * scale, then m:load or x:copy_(y)", layer_norm = 'x:layernorm(weight, bias)',
-	mse_loss = 'nn.mse(y, target)', nll_loss = 'nn.crossentropy(y, target)',
-	NLLLoss = 'nn.crossentropy(y, target)', quantized = 'm:quantize', relu = 'x:relu()',
+	mse_loss = 'nn.mse(y, target)', nll_loss = 'nn.nll(y, target)',
+	NLLLoss = 'nn.nll(y, target)', quantized = 'm:quantize', relu = 'x:relu()',
 	scaled_dot_product_attention = 'nn.attention(q, k, v)', sigmoid = 'x:sigmoid()', softmax = 'x:softmax(axis)',
 	tanh = 'x:tanh()', utils = 'optim.clip(m, {limit = 1})',
 }

@@ -45,7 +45,7 @@ end
 ---------------------------------------------------------------- steps of training
 
 -- Losses of nn.<name> are ops, which do nothing but compute.
-local LOSSES = {'crossentropy', 'mse', 'l1', 'smoothl1', 'huber', 'kldiv', 'bce', 'bcelogits'}
+local LOSSES = {'crossentropy', 'nll', 'mse', 'l1', 'smoothl1', 'huber', 'kldiv', 'bce', 'bcelogits'}
 local function is_op(loss)
 	local known = false
 	for _, name in ipairs(LOSSES) do known = known or loss == nn[name] end

@@ -7,5 +7,5 @@ return {
 	rand = RANDOM, randn = RANDOM, randint = RANDOM, dropout = RANDOM .. '; in use nn.Dropout is left out',
 	empty = 'its elements have no values', maskedselect = SIZES .. '; tensor.where and sums of products with a mask keep sizes',
 	nonzero = SIZES, unique = SIZES, bincount = SIZES .. '; x:onehot(n):sum(1) counts numbers up to n',
-	mse = LOSS, l1 = LOSS, smoothl1 = LOSS, huber = LOSS, kldiv = LOSS, crossentropy = LOSS, bce = LOSS, bcelogits = LOSS,
+	mse = LOSS, l1 = LOSS, smoothl1 = LOSS, huber = LOSS, kldiv = LOSS, crossentropy = LOSS, nll = LOSS, bce = LOSS, bcelogits = LOSS,
 }

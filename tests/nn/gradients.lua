@@ -324,6 +324,8 @@ case('kldiv', function(y, t) return nn.kldiv(y, t, {logtarget=true}) end, at(-1.
 case('bce', function(y) return nn.bce(y, tensor{1, 0, 0.25}:to(y:dtype())) end, at(0.1, 0.9, 3))
 case('bcelogits', function(y) return nn.bcelogits(y, tensor{1, 0, 0.25}:to(y:dtype())) end, apart(3))
 case('crossentropy', function(y) return nn.crossentropy(y, ints(2, 1, 3)) end, apart(3, 4))
+case('crossentropy', function(y) return nn.crossentropy(y, ints(2, 1, 3), tensor{0.5, 2, 1, 0.25}:to(y:dtype()), {reduction='none', smoothing=0.25}) end, apart(3, 4))
+case('nll', function(y) return nn.nll(y, ints(2, 1, 3), tensor{0.5, 2, 1, 0.25}:to(y:dtype()), {ignore=1}) end, apart(3, 4))
 case('crossentropy', function(y) return nn.crossentropy(y, ints({1, 2}, {3, 1}), {axis=2, ignore=1, smoothing=0.1}) end, apart(2, 3, 2))
 
 -- Networks for text.

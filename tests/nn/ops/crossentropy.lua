@@ -117,3 +117,62 @@ for _, call in ipairs {
 } do
 	refused('crossentropy: ' .. call[1], nn.crossentropy, table.unpack(call, 2))
 end
+
+-- torch.nn.functional 2 in float64: options, losses of positions, mean, gradient of the mean
+local w = {0.5, 2, 0.25, 1.5}
+local others = {
+	{'crossentropy', w, {}, {0.08843845028, 7.000456301, 0.08248106216}, 3.187278139, {0.02869654983, 0.000525595644, -0.03310580117, 0.003883655699,
+		-0.2222220376, 0.2220195141, 0.0002024555909, 6.791628456e-08, 0.03141554381, 0.004251631519, 1.426263482e-06, -0.03566860159}},
+	{'crossentropy', w, {smoothing = 0.1}, {0.4921809466, 7.081757635, 0.4488253645}, 3.565672865, {0.03246737297, -0.02152580799, 0.0005792578917,
+		-0.01152082287, -0.2055553502, 0.2247744872, -0.002552545933, -0.01666659111, 0.02494370156, -0.01809459662, -0.002776393114, -0.00407271182}},
+	{'crossentropy', w, {smoothing = 0.2, ignore = 1}, {0.895923443, 0, 0.8151696669}, 0.9777674913, {0.04659196642, -0.05602784353, 0.0440541218,
+		-0.0346182447, 0, 0, 0, 0, 0.02374953339, -0.05199534613, -0.007141130345, 0.03538694308}},
+	{'crossentropy', false, {smoothing = 0.1}, {0.5787538011, 13.5009126, 0.5799873748}, 4.88655126, {0.07775631615, -0.006756546401, -0.07431740352,
+		0.003317633764, -0.3083330564, 0.3246959378, -0.008029649947, -0.008333231459, 0.00737443857, -0.006207517574, -0.008332620202, 0.007165699206}},
+	{'nll', false, {}, {0.3537538011, 14.0009126, 0.05498737477}, 4.803217926, {0, 0, -0.3333333333, 0, -0.3333333333, 0, 0, 0, 0, 0, 0, -0.3333333333}},
+	{'nll', w, {}, {0.08843845028, 7.000456301, 0.08248106216}, 3.187278139, {0, 0, -0.1111111111, 0, -0.2222222222, 0, 0, 0, 0, 0, 0, -0.6666666667}},
+	{'nll', w, {ignore = 1}, {0.08843845028, 0, 0.08248106216}, 0.09766829283, {0, 0, -0.1428571429, 0, 0, 0, 0, 0, 0, 0, 0, -0.8571428571}},
+}
+for dtype, bound in pairs {float32 = 2e-6, float64 = 1e-9} do
+	it('weights of classes, reductions and nll in ' .. dtype, function()
+		for _, c in ipairs(others) do
+			local name, weight, options, each, mean, slopes = table.unpack(c)
+			local start = tensor{dtype = 'float64', table.unpack(rows)}
+			local x = (name == 'nll' and start:logsoftmax() or start):to(dtype):clone():requires_grad_()
+			local function loss(reduction)
+				local o = {reduction = reduction}
+				for k, v in pairs(options) do o[k] = v end
+				if weight then return nn[name](x, classes, tensor(weight):to(dtype), o) end
+				return nn[name](x, classes, o)
+			end
+			near(loss('none'), each, bound)
+			near(loss('sum'):view(1), {each[1] + each[2] + each[3]}, bound)
+			local m = loss()
+			near(m:view(1), {mean}, bound)
+			m:backward()
+			near(x:grad(), slopes, bound)
+			x:zero_grad()
+			local sum = loss('sum')
+			sum:backward()
+			near(x:grad() * (mean / sum:item()), slopes, bound)
+			x:zero_grad()
+			local seed = tensor.full {3, value = mean / sum:item(), dtype = dtype}
+			loss('none'):backward(seed)
+			near(x:grad(), slopes, bound)
+		end
+	end)
+end
+
+it('gradients of weighted losses against finite differences', function()
+	local t, v = tensor{{1, 5, 2}, {3, 3, 4}, dtype = 'uint8'}, tensor{0.5, 2, 1, 0.25, 3, dtype = 'float64'}
+	for _, reduction in ipairs {'mean', 'sum', 'none'} do
+		check_gradient(function(x) return nn.crossentropy(x, t, v, {ignore = 3, smoothing = 0.3, reduction = reduction}) end, wide(2, 3, 5))
+		check_gradient(function(x) return nn.crossentropy(x, t, v, {axis = 2, reduction = reduction}) end, wide(2, 5, 3))
+		check_gradient(function(x) return nn.nll(x, t, v, {ignore = 2, reduction = reduction}) end, wide(2, 3, 5))
+	end
+	assert(nn.crossentropy(wide(2, 5, 3), t, {axis = 2, reduction = 'none'}):size(2) == 3)
+end)
+refused('crossentropy: weight: wanted one number for each of 4 classes, got float32(3)', nn.crossentropy, x, classes, tensor{1, 2, 3})
+refused('nll: target: wanted classes 1 to 4, got 5 at position (2)', nn.nll, x, tensor{1, 5, 2, dtype = 'int64'})
+refused("nll: unknown option 'smoothing'", nn.nll, x, classes, {smoothing = 0.1})
+refused("crossentropy: reduction: wanted one of mean sum none, got 'max'", nn.crossentropy, x, classes, {reduction = 'max'})
