@@ -35,24 +35,6 @@ extern const struct ql_attr ql_loss_attrs[];
 		.prepare = op_prepare}; \
 	static QL_BINARY_WITH(op_name, op_attrs, NULL, NULL, NULL, 0, op_name##_map)
 
-#define QL_LOSS_OP(op_name, op_usage, op_text, op_example, op_attrs, op_loss, most) \
-	const struct ql_op ql_op_##op_name = { \
-		.doc = {.name = #op_name, \
-			.usage = op_usage, \
-			.text = op_text, \
-			.example = op_example, \
-			.attrs = op_attrs}, \
-		.arity_min = 2, \
-		.arity_max = most, \
-		.flags = QL_FUNCTION | QL_ANYWHERE, \
-		.infer = ql_loss_infer, \
-		.eval = ql_loss_eval, \
-		.allocates = true, \
-		.backward = ql_loss_backward, \
-		.saves = QL_SAVE(0) | QL_SAVE(1) | ((most) > 2 ? QL_SAVE(2) : 0), \
-		.impl = &(op_loss), \
-	}
-
 /* Whether the loss is the mean, and whether it is one number. */
 bool ql_loss_is_mean(const struct ql_call *call);
 bool ql_loss_is_number(const struct ql_call *call);

@@ -5,7 +5,7 @@
  */
 #include <math.h>
 
-#include "nn/loss.h"
+#include "nn/ops/loss.h"
 #include "tensor/loops/rows.h"
 #include "tensor/vmath/act.h"
 #include "tensor/vmath/log.h"
@@ -108,7 +108,7 @@ TERMS(logit_target_slope, 0 * b - a, 0 * b - a);
 	} \
 	static const struct ql_map op_name##_map = { \
 		.result = QL_MAP_FLOAT, .f32 = op_name##_f32, .f64 = op_name##_f64, .ns_per_16 = 30}; \
-	static const struct ql_op ql_op_##op_name = {.doc = {.name = #op_name}, \
+	static const struct ql_op op_name = {.doc = {.name = #op_name}, \
 		.arity_min = 3, \
 		.arity_max = 3, \
 		.infer = ql_map_infer, \
@@ -123,8 +123,7 @@ WEIGHTED(positive_target_slope, w *ql_softplus(-a) - a + 0 * b, w *softplus(-a) 
 
 static const struct ql_loss by_probability = {
 	&ql_op_bce_terms, &ql_op_bce_slope, &ql_op_bce_target_slope, check_probabilities, NULL};
-static const struct ql_loss by_weighted_logit = {
-	&ql_op_positive_terms, &ql_op_positive_slope, &ql_op_positive_target_slope, NULL, NULL};
+static const struct ql_loss by_weighted_logit = {&positive_terms, &positive_slope, &positive_target_slope, NULL, NULL};
 static const struct ql_loss by_logit = {
 	&ql_op_logit_terms, &ql_op_logit_slope, &ql_op_logit_target_slope, NULL, &by_weighted_logit};
 

@@ -4,7 +4,7 @@
  */
 #include <math.h>
 
-#include "nn/loss.h"
+#include "nn/ops/loss.h"
 #include "tensor/vmath/log.h"
 
 #define LOG_TARGET \

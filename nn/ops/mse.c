@@ -4,7 +4,7 @@
  */
 #include <math.h>
 
-#include "nn/loss.h"
+#include "nn/ops/loss.h"
 
 extern const struct ql_op ql_op_mse, ql_op_l1, ql_op_smoothl1, ql_op_huber;
 
