@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Conditions, and elements by their positions.
 local internal = select(2, ...)
+local steps = internal.import('nn/onnx/ops/scatter').steps
 local ops = {}
 
 function ops.Where(_, condition, a, b) return tensor.where(condition, a, b) end
@@ -46,13 +47,6 @@ function ops.GatherElements(n, x, ids) return x:gather(n:axis(n:attr('axis', 0),
 function ops.Trilu(n, x, k)
 	k = k and n:number(k, 'k') or 0
 	return n:attr('upper', 1) ~= 0 and x:triu(k) or x:tril(k)
-end
-
--- Positions 0, 1, … along the axis of a tensor of that rank.
-local function steps(n, count, axis, rank)
-	local sizes = {}
-	for i = 1, rank do sizes[i] = i == axis and count or 1 end
-	return n:quietly(function() return tensor.arange(0, count - 1):to 'int64':view(table.unpack(sizes)) end)
 end
 
 -- values: {off, on}; positions out of range have no on.

@@ -52,11 +52,14 @@ ops.ReduceLogSum = reduction(function(x, o) return x:sum(o):log() end, function(
 ops.ReduceLogSumExp = reduction(function(x, o) return x:logsumexp(o) end)
 ops.ReduceProd = reduction(function(x, o) return typed(x, x:prod(o)) end)
 
-function ops.CumSum(n, x, axis)
-	local o = {axis = n:axis(n:number(axis, 'axis'), x:dim())}
-	if n:attr('exclusive', 0) ~= 0 then o.exclusive = true end
-	if n:attr('reverse', 0) ~= 0 then o.reverse = true end
-	return typed(x, x:cumsum(o))
+local function running(name)
+	return function(n, x, axis)
+		local o = {axis = n:axis(n:number(axis, 'axis'), x:dim())}
+		if n:attr('exclusive', 0) ~= 0 then o.exclusive = true end
+		if n:attr('reverse', 0) ~= 0 then o.reverse = true end
+		return typed(x, x[name](x, o))
+	end
 end
+ops.CumSum, ops.CumProd = running 'cumsum', running 'cumprod'
 
 return ops

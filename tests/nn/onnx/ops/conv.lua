@@ -57,3 +57,28 @@ it('convolves transposed', function()
 	local ok, message = pcall(run, 'ConvTranspose', {x, kernel}, {output_shape = {30}}, {fixed = {2}})
 	assert(not ok and message:find 'pads: wanted 0 or more before the input', message)
 end)
+
+it('convolves volumes', function()
+	tensor.seed(4)
+	local t, kernel, bias = tensor.randn(2, 4, 5, 4, 6), tensor.randn(4, 2, 2, 3, 2), tensor.randn(4)
+	local T, K, B = t:totable(), kernel:totable(), bias:totable()
+	local stride, dilation, begin = {2, 1, 1}, {2, 1, 3}, {1, 0, 2}
+	local y = run('Conv', {t, kernel, bias}, {strides = stride, dilations = dilation, pads = {1, 0, 2, 0, 1, 1}, group = 2}, {fixed = {2, 3}})
+	assert(table.concat({y:size()}, ' ') == '2 4 2 3 6')
+	for i, place in ipairs {{1, 1, 1, 1, 1}, {2, 4, 2, 3, 6}, {1, 3, 2, 2, 4}, {2, 2, 1, 3, 2}} do
+		local n, o, sum = place[1], place[2], B[place[2]]
+		for c = 1, 2 do
+			for d = 1, 2 do
+				for h = 1, 3 do
+					for w_ = 1, 2 do
+						local at = {}
+						for a, k in ipairs {d, h, w_} do at[a] = (place[a + 2] - 1) * stride[a] + (k - 1) * dilation[a] - begin[a] + 1 end
+						local plane = T[n][c + (o > 2 and 2 or 0)][at[1]]
+						sum = sum + (plane and plane[at[2]] and plane[at[2]][at[3]] or 0) * K[o][c][d][h][w_]
+					end
+				end
+			end
+		end
+		assert(math.abs(y[n][o][place[3]][place[4]][place[5]]:item() - sum) < 1e-4, i)
+	end
+end)
