@@ -405,7 +405,7 @@ static int turn_ranges(lua_State *L, const struct ql_tensor *t, struct slices *s
 			*p = (struct part){.kind = RANGE,
 				.from = start + (length - 1) * p->step + 1,
 				.to = start + 1,
-				.step = -p->step};
+				.step = length > 1 ? -p->step : 1};
 		if (value && own >= 0 && value->shape[own] > 1)
 			turned[n++] = own;
 	}

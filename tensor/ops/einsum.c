@@ -188,11 +188,12 @@ static enum ql_status contract(
 	struct ql_ctx *ctx, struct ql_call *call, struct ql_equation *e, struct ql_tensor **t, struct ql_tensor **out)
 {
 	bool two = e->operands > 1;
+	int n = two ? 2 : 1;
 	enum ql_status status = QL_OK;
 
-	for (int i = 0; i < e->operands && !status; i++)
+	for (int i = 0; i < n && !status; i++)
 		status = take_diagonals(ctx, e, &e->in[i], &t[i]);
-	for (int i = 0; i < e->operands && !status; i++)
+	for (int i = 0; i < n && !status; i++)
 		status = sum_alone(ctx, two ? &e->in[1 - i] : NULL, &e->out, &e->in[i], &t[i]);
 	if (status)
 		return status;
@@ -204,11 +205,11 @@ static enum ql_status contract(
 
 static enum ql_status eval_two(struct ql_ctx *ctx, struct ql_call *call, struct ql_equation *e)
 {
-	struct ql_tensor *t[2] = {NULL, NULL}, *out = NULL;
+	struct ql_tensor *t[2] = {ql_tensor_keep(call->in[0]), NULL}, *out = NULL;
 	enum ql_status status;
 
-	for (int i = 0; i < call->n_in; i++)
-		t[i] = ql_tensor_keep(call->in[i]);
+	if (e->operands > 1)
+		t[1] = ql_tensor_keep(call->in[1]);
 	status = contract(ctx, call, e, t, &out);
 	if (!status)
 		status = ql_tensor_clone(ctx, out, &call->out[0]); /* never a view of an operand */
