@@ -26,14 +26,14 @@ end)
 
 it('quantized weights keep their bits; rows that are no whole blocks stay float', function()
 	local m = nn.Transformer(LLAMA)
-	local rows = quant.gguf(m, {file = FILE, weight = 'q4_0', rules = {{'block1\\.attention\\.query', 'q8_0'}, {'block2\\.ff', false}}})
+	quant.gguf(m, {file = FILE, weight = 'q4_0', rules = {{'block1\\.attention\\.query', 'q8_0'}, {'block2\\.ff', false}}})
 	local t, q = tensor.load(FILE), m:eval():quantize {mode = 'weight_only', weight = 'q4_0',
 		rules = {{'block1\\.attention\\.query', 'q8_0'}, {'block2\\.ff', false}}}
 	assert(tostring(t['blk.0.attn_q.weight']:spec()) == 'q8_0' and tostring(t['blk.0.attn_k.weight']:spec()) == 'q4_0')
 	assert(not t['blk.1.ffn_up.weight']:quantized() and t['token_embd.weight']:quantized() and not t['output.weight'])
 	assert(out(nn.load(FILE)):eq(out(q)):all():item())
 	-- 96 is no multiple of 256; neither is 64
-	rows = quant.gguf(m, {file = FILE, weight = 'q4_k'})
+	local rows = quant.gguf(m, {file = FILE, weight = 'q4_k'})
 	print(rows[1].name, rows[1].why)  --> token_embd.weight	wanted K a multiple of 256 for the format q4_k, got 64
 	assert(out(nn.load(FILE)):eq(out(m)):all():item())
 end)
