@@ -303,12 +303,27 @@ QL_INLINE double softplus_double(double x)
 	return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
 }
 
+/* Both values first, so that loops have no branch. */
+QL_INLINE float softplus_single(float x, float beta, float inverse, float threshold)
+{
+	float y = x * beta, v = ql_softplus(y) * inverse;
+
+	return y > threshold ? x : v;
+}
+
+QL_INLINE float softplus_slope_single(float g, float x, float beta, float threshold)
+{
+	float y = x * beta, v = g * ql_sigmoid(y);
+
+	return y > threshold ? g : v;
+}
+
 QL_CURVE(softplus, "x:softplus()  x:softplus(beta, threshold)  x:softplus{beta=, threshold=, out=spec}",
 	"log(1 + exp(beta x)) / beta, a smooth relu.",
 	"print(tensor{0,20}:softplus())  --> float32(2)   0.6931  20.0000", 30, softplus_options,
-	a *QL_P32(0) > QL_P32(2) ? a : ql_softplus(a * QL_P32(0)) * QL_P32(1),
+	softplus_single(a, QL_P32(0), QL_P32(1), QL_P32(2)),
 	a *QL_P64(0) > QL_P64(2) ? a : softplus_double(a * QL_P64(0)) * QL_P64(1),
-	b *QL_P32(0) > QL_P32(2) ? a : a * ql_sigmoid(b * QL_P32(0)),
+	softplus_slope_single(a, b, QL_P32(0), QL_P32(2)),
 	b *QL_P64(0) > QL_P64(2) ? a : a / (1 + exp(-b * QL_P64(0))));
 
 /* ---- inside other ops ---- */

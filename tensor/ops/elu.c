@@ -7,6 +7,12 @@
 #include "tensor/ops/ops.h"
 #include "tensor/vmath/vmath.h"
 
+/* Where x is not positive it is `below`; both are computed first, so that loops have no branch. */
+QL_INLINE float choose(float x, float above, float below)
+{
+	return x > 0 ? above : below;
+}
+
 QL_CURVE_ATTRS(elu, {"alpha", QL_ATTR_FLOAT, QL_POSITIONAL, NULL, "factor below 0 (default 1)"});
 
 static enum ql_status elu_options(struct ql_ctx *ctx, const struct ql_call *call, struct ql_map_args *args)
@@ -16,7 +22,7 @@ static enum ql_status elu_options(struct ql_ctx *ctx, const struct ql_call *call
 
 QL_CURVE(elu, "x:elu()  x:elu(alpha)  x:elu{alpha=, out=spec}", "x where it is positive, else alpha * (exp(x) - 1).",
 	"print(tensor{-1,0,2}:elu())  --> float32(3)  -0.6321   0.0000   2.0000", 16, elu_options,
-	a > 0 ? a : QL_P32(0) * ql_expm1(a), a > 0 ? a : QL_P64(0) * expm1(a), b > 0 ? a : a * QL_P32(0) * ql_exp(b),
+	choose(a, a, QL_P32(0) * ql_expm1(a)), a > 0 ? a : QL_P64(0) * expm1(a), choose(b, a, a *QL_P32(0) * ql_exp(b)),
 	b > 0 ? a : a * QL_P64(0) * exp(b));
 
 QL_CURVE_ATTRS(celu, {"alpha", QL_ATTR_FLOAT, QL_POSITIONAL, NULL, "other than 0 (default 1)"});
@@ -33,8 +39,8 @@ static enum ql_status celu_options(struct ql_ctx *ctx, const struct ql_call *cal
 QL_CURVE(celu, "x:celu()  x:celu(alpha)  x:celu{alpha=, out=spec}",
 	"x where it is positive, else alpha * (exp(x / alpha) - 1): an elu whose slope at 0 is 1 for every alpha.",
 	"print(tensor{-1,0,2}:celu(0.5))  --> float32(3)  -0.4323   0.0000   2.0000", 16, celu_options,
-	a > 0 ? a : QL_P32(0) * ql_expm1(a / QL_P32(0)), a > 0 ? a : QL_P64(0) * expm1(a / QL_P64(0)),
-	b > 0 ? a : a * ql_exp(b / QL_P32(0)), b > 0 ? a : a * exp(b / QL_P64(0)));
+	choose(a, a, QL_P32(0) * ql_expm1(a / QL_P32(0))), a > 0 ? a : QL_P64(0) * expm1(a / QL_P64(0)),
+	choose(b, a, a *ql_exp(b / QL_P32(0))), b > 0 ? a : a * exp(b / QL_P64(0)));
 
 /* The fixed point of mean 0 and variance 1: scale and scale * alpha. */
 #define SCALE 1.0507009873554804934

@@ -85,14 +85,17 @@ static enum ql_status shrink_options(struct ql_ctx *ctx, const struct ql_call *c
 	return status;
 }
 
+QL_INLINE float shrink_single(float x, float lambda, float bias)
+{
+	float more = x - bias, less = x + bias, rest = x != x ? x : 0, v = x < -lambda ? less : rest;
+
+	return x > lambda ? more : v;
+}
+
 QL_CURVE(shrink, "x:shrink()  x:shrink(lambda, bias)  x:shrink{lambda=, bias=, out=spec}",
 	"0 from -lambda to lambda, x - bias above, x + bias below. Hard shrinkage by default; with a bias of lambda it is soft shrinkage.",
 	"print(tensor{-2,0.25,3}:shrink(), tensor{-2,0.25,3}:shrink(0.5, 0.5))  --> float32(3) -2 0 3 float32(3) -1.5000 0.0000 2.5000",
-	8, shrink_options,
-	a > QL_P32(0)    ? a - QL_P32(1)
-	: a < -QL_P32(0) ? a + QL_P32(1)
-	: a != a         ? a
-			 : 0,
+	8, shrink_options, shrink_single(a, QL_P32(0), QL_P32(1)),
 	a > QL_P64(0)    ? a - QL_P64(1)
 	: a < -QL_P64(0) ? a + QL_P64(1)
 	: a != a         ? a

@@ -40,8 +40,9 @@ QL_INLINE float ql_asinh(float x)
 {
 	float a = fabsf(x);
 	double d = (double)ql_at_most(a, 1e8f), t = d + d * d / (1 + ql_sqrt(1 + d * d));
+	float far = ql_log(a) + 0.693147182f, near = ql_log1p((float)t);
 
-	return copysignf(a > 1e8f ? ql_log(a) + 0.693147182f : ql_log1p((float)t), x);
+	return copysignf(a > 1e8f ? far : near, x);
 }
 
 /* log(1 + t) with t = x - 1 + sqrt((x - 1) (x + 1)) */
