@@ -26,7 +26,10 @@ exported.functions({
 	['autopad, first'] = function(self, a) return a:convtranspose2d(self.w, self.b, {stride={2, 4}, autopad='same_lower', act='relu'}) end,
 	['a step longer than the kernel'] = function(self, a) return a:convtranspose2d(self.w, {stride=4, pad={0, 1, 2, 0}, outputpad=3}) end,
 	['a weight that is computed'] = function(self, a) return a:convtranspose2d(self.w * 2, {stride=2}) end,
+	['volumes'] = function(self, a)
+		return a:view(a:size(1), 2, 2, 5, 6):conv3d(self.k, {pad=1, stride={1, 2, 1}}):maxpool3d {1, 2, 2}:avgpool3d {2, 1, 1}
+	end,
 	['along one axis'] = function(self, a)
 		return a:select(3, 1):convtranspose1d(self.w:select(3, 1), self.b, {stride=2, pad=1}):conv1d(self.v, {pad=1}):maxpool1d(2)
 	end,
-}, x, {w=w, b=tensor.randn(3), v=tensor.randn(2, 3, 3)})
+}, x, {w=w, b=tensor.randn(3), v=tensor.randn(2, 3, 3), k=tensor.randn(3, 2, 2, 3, 3)})
