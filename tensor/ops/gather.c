@@ -5,7 +5,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "tensor/ops/scattered.h"
+#include "tensor/autograd/scattered.h"
+#include "tensor/ops/ops.h"
 #include "tensor/parallel.h"
 #include "tensor/walk.h"
 

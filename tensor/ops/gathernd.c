@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "tensor/loops/dense.h"
-#include "tensor/ops/scattered.h"
+#include "tensor/autograd/scattered.h"
+#include "tensor/ops/ops.h"
 #include "tensor/view.h"
 
 static const struct ql_attr gather_attrs[] = {

@@ -6,7 +6,8 @@
 
 #include "tensor/loops/dense.h"
 #include "tensor/loops/places.h"
-#include "tensor/ops/scattered.h"
+#include "tensor/autograd/scattered.h"
+#include "tensor/ops/ops.h"
 #include "tensor/scratch.h"
 #include "tensor/view.h"
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Shared by the ops that read or write places of x; the gradients of those that write: scatter, indexassign, scatternd.
  */
-#ifndef QUOLL_TENSOR_OPS_SCATTERED_H
-#define QUOLL_TENSOR_OPS_SCATTERED_H
+#ifndef QUOLL_TENSOR_AUTOGRAD_SCATTERED_H
+#define QUOLL_TENSOR_AUTOGRAD_SCATTERED_H
 
+#include "tensor/autograd/back.h"
 #include "tensor/loops/places.h"
-#include "tensor/ops/ops.h"
+#include "tensor/op.h"
+#include "tensor/ops.h"
 
 /* The op that writes, the op that reads the same places, and the attribute that both take beside reduce=. */
 struct ql_placer {

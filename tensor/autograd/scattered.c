@@ -2,7 +2,7 @@
  * Gradients of writes to places. Replaced values get none; equal largest or smallest ones share theirs evenly, as in
  * PyTorch; the factor of a product is the product of all other ones, without a division by 0.
  */
-#include "tensor/ops/scattered.h"
+#include "tensor/autograd/scattered.h"
 
 enum ql_status ql_places_reshape(
 	struct ql_ctx *ctx, struct ql_tensor *t, int rank, const int64_t *shape, struct ql_tensor **out)
