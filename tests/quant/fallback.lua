@@ -8,7 +8,8 @@ local specs = {'int8', 'uint8', 'int4', 'uint4', 'int16', 'uint16', 'binary', 'i
 	{dtype = 'int4', scheme = 'log'}, {bits = 3}}
 
 -- Must not fall back (with these specs); their results are compared in the tests of their own files.
-local integer = {convtranspose2d = true, maxpool2d = true, avgpool2d = true, pad = true, conv2d = true, relu = true, max = true, min = true, aminmax = true, argmax = true, argmin = true, matmul = true, linear = true}
+local integer = {convtranspose2d = true, maxpool2d = true, avgpool2d = true, pad = true, conv2d = true, relu = true, max = true, min = true, aminmax = true, argmax = true, argmin = true, matmul = true, linear = true,
+	flip = true, roll = true, gather = true, gathernd = true, indexselect = true, repeatinterleave = true}
 -- Of these, what has no integer version all the same.
 local function lacking(op, spec)
 	if op == 'maxpool2d' then return spec.bits == 1 end
@@ -21,11 +22,13 @@ end
 local x = tensor{{0.5, -1.25, 3, 0.75}, {2, -0.5, 1.5, -2.5}, {-3, 0.25, 0.125, 1}, {1, 2, -1, 0.5}}
 local mask = tensor{{true, false, true, true}, {false, true, false, true}, {true, true, true, false}, {false, false, true, true}}
 local positions = tensor({{1, 2, 3, 4}, {4, 3, 2, 1}, {1, 1, 2, 2}, {2, 3, 4, 1}, dtype = 'int64'})
+local ids, tuples = tensor{2, 4, 1, dtype = 'int64'}, tensor({{1, 2}, {3, 4}, dtype = 'int64'})
 local arguments = {
 	clamp = {-1, 1}, leakyrelu = {0.1}, maskedselect = {mask}, maskedassign = {mask, 2.5}, quantile = {0.25}, topk = {2},
 	gather = {2, positions}, scatter = {2, positions, x}, tile = {2, 1}, pad = {1}, resize = {3}, flip = {1}, norm = {2},
 	cumsum = {{axis = 1}}, conv2d = 'images', convtranspose2d = 'images', maxpool2d = 'images', avgpool2d = 'images', fake = {'int4'},
 	embedding = 'skip', lsq = 'skip', -- a table of rows and a scale: see their own tests
+	roll = {1}, repeatinterleave = {2}, bincount = 'skip', indexselect = {2, ids}, indexassign = {2, ids, 2.5}, gathernd = {tuples}, scatternd = {tuples, tensor{5, 6}},
 	dot = 'vectors', einsum = 'skip', onehot = 'skip', where = 'skip',
 }
 -- Wants integers or bools by its nature: a decoded operand is refused, and so is a quantized one.
