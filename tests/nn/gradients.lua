@@ -16,9 +16,13 @@ function at(lo, hi, ...)
 	return (tensor.rand(size) * (hi - lo) + lo):to 'float16':to 'float64'
 end
 
--- Away from 0 by 0.2 at least, of both signs, all different.
+-- Away from 0 by 0.2 at least, of both signs, all different: the magnitudes are steps of a grid, in a random order.
 local function apart(...)
-	local x = at(0.2, 1.8, ...)
+	local n = 1
+	for _, size in ipairs {...} do n = n * size end
+	local _, order = tensor.rand(n):sort()
+	local steps = order:to 'float64' - at(0.1, 0.9)
+	local x = (steps * (1.6 / n) + 0.2):to 'float16':to 'float64':reshape{...}
 	return tensor.where(at(-1, 1, ...):gt(0), x, -x)
 end
 
