@@ -58,7 +58,7 @@ for i = 3, #arg do
 	local file = arg[i]
 	local handle = assert(io.open(file))
 	local text_of = handle:read 'a'
-	local elementwise = text_of:find 'struct ql_map ' or text_of:find 'QL_CURVE%('
+	local elementwise = text_of:find 'struct ql_map ' or text_of:find 'QL_CURVE%(' or text_of:find 'QL_LOSS_TERMS%('
 	handle:close()
 	if elementwise then
 		local pipe = assert(io.popen(("%s '%s'"):format(compiler, file)))
