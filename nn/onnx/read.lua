@@ -56,6 +56,8 @@ local function versions_of(f, imports)
 	return versions
 end
 
+local OPTIMIZED = {['com.microsoft'] = true, ['com.microsoft.nchwc'] = true, ['com.ms.internal.nhwc'] = true}
+
 -- Lists the ops that there are not, with a node of each and how many there are.
 local function check_ops(f)
 	local all, order, count, example = handlers.all(), {}, {}, {}
@@ -67,13 +69,15 @@ local function check_ops(f)
 		count[key] = (count[key] or 0) + 1
 	end)
 	if #order == 0 then return end
-	local lines = {}
+	local lines, fused = {}, ''
 	for i, key in ipairs(order) do
 		local domain, op = key:match '^(.-):(.*)$'
+		if OPTIMIZED[domain] then fused = "; those of onnxruntime's optimizer are not in a model that is saved without optimization" end
 		lines[i] = ("%s%s (%d node%s, '%.60s')"):format(domain == '' and '' or domain .. '.', op, count[key], count[key] == 1 and '' or 's',
 			example[key].name or '')
 	end
-	f:fail("wanted ops that Quoll has (help 'onnx' lists them), got opset %s with %s", tostring(f.versions[''] or '?'), table.concat(lines, ', '))
+	f:fail("wanted ops that Quoll has (help 'onnx' lists them), got opset %s with %s", tostring(f.versions[''] or '?'),
+		table.concat(lines, ', ') .. fused)
 end
 
 ---------------------------------------------------------------- names

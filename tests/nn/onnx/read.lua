@@ -53,7 +53,10 @@ it('lists all ops that there are not before weights are read', function()
 	local bad = {nodes = {node('NonMaxSuppression', {'x'}, {'a'}, nil, {name = 'nms'}), node('Fancy', {'a'}, {'b'}, nil, {domain = 'com.corp', name = 'f1'}),
 		node('Fancy', {'b'}, {'y'}, nil, {domain = 'com.corp'})}, inputs = {{'x', 'float32', {2}}}, outputs = {'y'}, domains = {['com.corp'] = 1}}
 	local ok, message = pcall(onnx.load, bad)
-	assert(not ok and message:find "got opset 17 with NonMaxSuppression %(1 node, 'nms'%), com.corp.Fancy %(2 nodes, 'f1'%)", message)
+	assert(not ok and message:find "got opset 17 with NonMaxSuppression %(1 node, 'nms'%), com.corp.Fancy %(2 nodes, 'f1'%)$", message)
+	ok, message = pcall(onnx.load, {nodes = {node('FusedConv', {'x'}, {'y'}, nil, {domain = 'com.microsoft'})}, inputs = {{'x', 'float32', {2}}}, outputs = {'y'},
+		domains = {['com.microsoft'] = 1}})
+	assert(not ok and message:find "com.microsoft.FusedConv %(1 node, ''%); those of onnxruntime's optimizer are not in a model that is saved without optimization$", message)
 end)
 
 it('calls functions of the model', function()
