@@ -111,3 +111,11 @@ it('turns pairs of numbers', function()
 	local ok, message = pcall(run, 'RotaryEmbedding', {x, angle, angle, ids}, nil, {opset = 23})
 	assert(not ok and message:find 'rotary_embedding_dim: wanted an even number up to 6', message)
 end)
+
+it('keeps the batch', function()
+	local g = onnx.load {opset = 24, nodes = {onnx.node('Attention', {'q', 'k', 'k', '', '', '', 'l'}, {'y'}, {q_num_heads = 2, kv_num_heads = 1, is_causal = 1, softcap = 2.0})},
+		inputs = {{'q', 'float32', {'n', 4, 6}}, {'k', 'float32', {'n', 4, 3}}, {'l', 'int64', {'n'}}}, outputs = {'y'}}
+	local a, b, lens = tensor.randn(3, 4, 6), tensor.randn(3, 4, 3), tensor {4, 2, 3, dtype = 'int64'}
+	local y = g:run {a, b, lens}
+	for i = 1, 3 do assert(equal(g:run {a:narrow(1, i, 1), b:narrow(1, i, 1), lens:narrow(1, i, 1)}, y:narrow(1, i, 1))) end
+end)

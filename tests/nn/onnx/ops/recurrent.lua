@@ -131,3 +131,12 @@ it('has other activations, with their numbers', function()
 		assert(equal(y, (unrolled(function(v, h) return f(2 * v - 0.4 * h) end, {3, 3}))), name)
 	end
 end)
+
+it('keeps the batch of what it computes step by step', function()
+	local w, r = tensor.randn(1, 9, 3), tensor.randn(1, 9, 3)
+	local g = onnx.load {nodes = {onnx.node('GRU', {'x', 'w', 'r', '', 'l'}, {'y'}, {hidden_size = 3})}, inputs = {{'x', 'float32', {5, 'n', 3}}, {'l', 'int32', {'n'}}}, outputs = {'y'},
+		initializers = {w = w, r = r}}
+	local all, lens = tensor.randn(5, 4, 3), tensor {1, 2, 3, 5, dtype = 'int32'}
+	local y = g:run {all, lens}
+	for i = 1, 4 do assert(equal(g:run {all:narrow(2, i, 1), lens:narrow(1, i, 1)}, y:narrow(3, i, 1))) end
+end)
