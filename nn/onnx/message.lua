@@ -1,6 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- Messages of onnx.proto as lists of parts: texts, and tensors, whose bytes are written from where they are (nn/onnx/elements.c).
 -- `parts.size` is their number of bytes.
+local _, internal = ...
+local types = internal.import 'nn/onnx/types'
 local message = {}
 
 ---------------------------------------------------------------- numbers and texts
@@ -44,19 +46,14 @@ end
 
 ---------------------------------------------------------------- tensors
 
--- TensorProto.DataType of a dtype; codes of quant.formats() have a name of their own.
-message.TYPES = {float32 = 1, uint8 = 2, int8 = 3, uint16 = 4, int16 = 5, int32 = 6, int64 = 7, bool = 9, float16 = 10, float64 = 11,
-	bfloat16 = 16, float8_e4m3 = 17, float8_e5m2 = 19, uint4 = 21, int4 = 22, fp4 = 23, float8_e8m0 = 24, uint2 = 25, int2 = 26}
-local BITS = {int4 = 4, uint4 = 4, fp4 = 4, int2 = 2, uint2 = 2}
-
 function message.bytes(t, type)
-	local bits = BITS[type]
-	return bits and (t:nelem() * bits + 7) // 8 or t:nbytes()
+	local bits = types.bits(type)
+	return bits < 8 and (t:nelem() * bits + 7) // 8 or t:nbytes()
 end
 
 -- A TensorProto; place: {location=, offset=, length=} of external data, or nil.
 local function tensor_proto(name, t, type, place)
-	local head = list(1, t:dim() > 0 and {t:size()} or {}, int) .. int(2, message.TYPES[type]) .. text(8, name)
+	local head = list(1, t:dim() > 0 and {t:size()} or {}, int) .. int(2, types.number[type]) .. text(8, name)
 	local parts, bytes = {size = 0}, message.bytes(t, type)
 	if place then
 		local function pair(key, value) return text(13, text(1, key) .. text(2, tostring(value))) end
@@ -94,7 +91,7 @@ end
 local function value_info(v)
 	local dims = {}
 	for i, size in ipairs(v.shape) do dims[i] = text(1, type(size) == 'number' and int(1, size) or text(2, size)) end
-	return text(1, v.name) .. text(2, text(1, int(1, message.TYPES[v.type]) .. text(2, table.concat(dims))))
+	return text(1, v.name) .. text(2, text(1, int(1, types.number[v.type]) .. text(2, table.concat(dims))))
 end
 
 ---------------------------------------------------------------- the model

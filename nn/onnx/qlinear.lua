@@ -3,15 +3,14 @@
 -- where the operands or the result have no such form; then the codes are decoded.
 local _, internal = ...
 local codes = internal.import 'nn/onnx/out/codes'
+local types = internal.import 'nn/onnx/types'
 local qlinear = {}
 local MICROSOFT = 'com.microsoft'
 
-local BYTES = {int8 = true, uint8 = true}
-
--- Codes of 8 bits under one scale, or one for each index of `axis`.
+-- Codes of 8 bits under one scale, or one for each index of `axis`; only with form='qoperator'.
 local function bytes_of(n, i, axis)
 	local c = n.form == 'qoperator' and n:codes(i)
-	if not c or not BYTES[c.type] or c.block or c.axis and c.axis ~= axis then return nil end
+	if not c or not types.is_byte(c.type) or c.block or c.axis and c.axis ~= axis then return nil end
 	return codes.write(n.w, c)
 end
 qlinear.bytes_of = bytes_of
@@ -19,7 +18,7 @@ qlinear.bytes_of = bytes_of
 -- The parameters of the result: codes without a name; nil if it has none of 8 bits.
 function qlinear.target(n)
 	local spec = n.result.spec
-	if n.form ~= 'qoperator' or not spec or not spec.affine or not BYTES[spec.dtype] then return nil end
+	if n.form ~= 'qoperator' or not spec or not spec.affine or not types.is_byte(spec.dtype) then return nil end
 	local c = codes.params(n.w, n.name, spec)
 	return c and not c.axis and c or nil
 end
@@ -70,7 +69,7 @@ end
 ---------------------------------------------------------------- products
 
 -- A bias as int32 under the scales of both operands; nil where it does not fit. Gives its tensor and scales.
-function qlinear.bias(n, x, w, bias)
+function qlinear.bias(x, w, bias)
 	if not bias or not x.number or not w.scales then return nil end
 	local scales = w.scales:to 'float64'
 	local real = bias:to 'float64' / (scales * x.number):reshape(-1)
@@ -82,7 +81,7 @@ end
 function qlinear.bias_codes(n, x, w, at)
 	if n.count < at then return true end
 	local bias = n:constant(at)
-	local q = bias and qlinear.bias(n, x, w, bias)
+	local q = bias and qlinear.bias(x, w, bias)
 	return q and n.w:initializer(n:value(at).made .. '.codes', q) or nil
 end
 

@@ -7,7 +7,7 @@
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local core = internal.import 'nn/graph/core'
-local message = internal.import 'nn/onnx/message'
+local types = internal.import 'nn/onnx/types'
 
 local values = {}
 values.__index = values
@@ -174,6 +174,6 @@ function values.refuse(...) error(setmetatable({reason = string.format(...)}, va
 -- Whether an error is a refusal; its reason.
 function values.reason(problem) return getmetatable(problem) == values and problem.reason or nil end
 
-values.TYPES = message.TYPES
+values.TYPES = types.number
 values.describe = base.describe
 return values

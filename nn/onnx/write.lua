@@ -74,6 +74,7 @@ local function translate(w, node, f)
 	n:check_attributes()
 	for i, result in ipairs(node.results) do
 		local y = made[i]
+		if w.form == 'float' and node.attrs.out then y = codes.saturated(w, n.name, y, node.attrs.out) end
 		if result.spec and w.form ~= 'float' and type(y) == 'string' then y = encoded(w, n, y, result) end
 		keep(w, first, core.ref(node.name, i), y, w.form == 'float' and result.spec and {shape = result.shape, dtype = 'float32'} or result)
 	end

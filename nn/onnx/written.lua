@@ -8,6 +8,7 @@
 -- It returns the names of the results, or for codes a table of nn/onnx/values.lua. ONNX counts axes and positions from 0.
 local _, internal = ...
 local core = internal.import 'nn/graph/core'
+local types = internal.import 'nn/onnx/types'
 local values = internal.import 'nn/onnx/values'
 
 local written = {}
@@ -89,16 +90,15 @@ function written:typed() return self.result.spec and 'float32' or self.result.dt
 function written:number(x, dtype) return self.w:number(x, dtype or 'float32') end
 function written:ints(list) return self.w:ints(list) end
 
-local WIDE = {int32 = 'float64', int64 = 'float64'}
-local LARGEST = {float64 = 9223372036854774784.0, float32 = 9223371487098961920.0} -- the last below 2^63
+local LARGEST = 9223372036854774784.0 -- the last below 2^63
 
 -- Floats as integers: rounded half to even, saturated; NaN gives 0.
 local function to_integer(n, x, from, to)
 	local d = quant.dtype(to)
-	local float = WIDE[to] and 'float64' or from == 'float64' and from or 'float32'
+	local float = (d.bits >= 32 or from == 'float64') and 'float64' or 'float32'
 	if float ~= from then x = n:emit('Cast', {x}, {to = values.TYPES[float]}) end
 	x = n:emit('Where', {n:emit('IsNaN', {x}), n:number(0.0, float), n:emit('Round', {x})})
-	local high = to == 'int64' and LARGEST[float] or d.max + 0.0
+	local high = d.bits == 64 and LARGEST or d.max + 0.0
 	x = n:emit('Clip', {x, n:number(d.min + 0.0, float), n:number(high, float)})
 	return n:emit('Cast', {x}, {to = values.TYPES[to]})
 end
@@ -107,9 +107,7 @@ end
 local function narrow(n, x, from, to)
 	local a, b = quant.dtype(from), quant.dtype(to)
 	if a.min < b.min or a.max > b.max then
-		if from ~= 'int32' and from ~= 'int64' and from ~= 'int8' and from ~= 'uint8' then
-			x, from, a = n:emit('Cast', {x}, {to = values.TYPES.int32}), 'int32', quant.dtype 'int32'
-		end
+		if a.bits == 16 then x, from = n:emit('Cast', {x}, {to = values.TYPES.int32}), 'int32' end
 		x = n:emit('Clip', {x, n:number(math.max(a.min, b.min), from), n:number(math.min(a.max, b.max), from)})
 	end
 	return n:emit('Cast', {x}, {to = values.TYPES[to]})
@@ -119,7 +117,7 @@ function written:cast(x, from, to)
 	if from == to then return x end
 	if not values.TYPES[from] or not values.TYPES[to] then self:refuse('%s', values.TYPES[from] and to or from) end
 	local a, b = quant.dtype(from), quant.dtype(to)
-	if b.float or to == 'bool' or from == 'bool' then return self:emit('Cast', {x}, {to = values.TYPES[to]}) end
+	if b.float or types.is_bool(to) or types.is_bool(from) then return self:emit('Cast', {x}, {to = values.TYPES[to]}) end
 	if a.float then return to_integer(self, x, from, to) end
 	return narrow(self, x, from, to)
 end

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Ops of two operands with broadcasting, and choices by conditions.
 local _, internal = ...
+local types = internal.import 'nn/onnx/types'
 local unary = internal.import 'nn/onnx/out/unary'
 local qlinear = internal.import 'nn/onnx/qlinear'
 local ops = {}
@@ -28,8 +29,7 @@ ops.maximum, ops.minimum = plain 'Max', plain 'Min'
 -- By way of int32 where the op has no narrow integers; its low bits are those of the result.
 local function wide(n, f)
 	local dtype = n:typed()
-	local d = quant.dtype(dtype)
-	local other = not d.float and d.bits < 32 and 'int32' or dtype
+	local d, other = quant.dtype(dtype), types.wide(dtype)
 	local a, b = both(n, other)
 	local y = f(n, a, b, other, d)
 	return other == dtype and y or n:emit('Cast', {y}, {to = n.w.TYPES[dtype]})
@@ -76,7 +76,7 @@ local function bits(logical, bitwise)
 	return function(n)
 		local dtype = n:typed()
 		local a, b = both(n, dtype)
-		if dtype == 'bool' then return n:emit(logical, {a, b}) end
+		if types.is_bool(dtype) then return n:emit(logical, {a, b}) end
 		n:needs(18)
 		return n:emit(bitwise, {a, b})
 	end
@@ -101,7 +101,7 @@ end
 local function compare(op, negated)
 	return function(n)
 		local dtype = common(n)
-		if quant.dtype(dtype).bits < 32 and not quant.dtype(dtype).float and dtype ~= 'bool' then dtype = 'int32' end
+		if not types.is_bool(dtype) then dtype = types.wide(dtype) end
 		local function operand(i)
 			local given = n.node.inputs[i]
 			if type(given) == 'number' then return n:number(quant.dtype(dtype).float and given + 0.0 or math.tointeger(given), dtype) end

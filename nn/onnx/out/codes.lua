@@ -2,6 +2,7 @@
 -- Codes: QuantizeLinear and DequantizeLinear, with a scale for a tensor, an axis or blocks of an axis.
 local _, internal = ...
 local params = internal.import 'nn/graph/codes'
+local types = internal.import 'nn/onnx/types'
 local values = internal.import 'nn/onnx/values'
 local refuse = values.refuse
 local codes, ops = {}, {}
@@ -14,12 +15,10 @@ local function minifloat(code, exponents, digits, bias)
 	return sign == 1 and -x or x
 end
 
-local FLOATS = {{'float8_e4m3', 4, 3, 7, 448, 19}, {'float8_e5m2', 5, 2, 15, 57344, 19}, {'fp4', 2, 1, 1, 6, 23}}
-
 -- The small float whose bit patterns are the codes of the spec, with the opset that has it; nil: none.
 local function float_type(spec)
 	local table_of = spec.values
-	for _, f in ipairs(table_of and FLOATS or {}) do
+	for _, f in ipairs(table_of and types.floats or {}) do
 		local same = #table_of == 1 << 1 + f[2] + f[3]
 		for code = 0, same and #table_of - 1 or -1 do
 			local want = minifloat(code, f[2], f[3], f[4])
@@ -29,24 +28,12 @@ local function float_type(spec)
 	end
 end
 
-local CONTAINERS = {int5 = 'int8', int6 = 'int8', int3 = 'int4', uint3 = 'uint4', uint5 = 'uint8', uint6 = 'uint8', binary = 'int2', int2 = 'int2',
-	uint2 = 'uint2'}
-local SINCE = {int8 = 13, uint8 = 13, int16 = 21, uint16 = 21, int4 = 21, uint4 = 21, int2 = 25, uint2 = 25}
-local WIDER = {int2 = 'int4', uint2 = 'uint4', int4 = 'int8', uint4 = 'uint8'}
-
--- The data type that holds codes of the dtype: 2 bits only where the opset has them, 4 bits as far as it may have them.
-local function container(w, dtype)
-	local type = CONTAINERS[dtype] or dtype
-	while WIDER[type] and SINCE[type] > (w.given or math.max(w.opset, 21)) do type = WIDER[type] end
-	if not SINCE[type] then refuse('codes of %s', dtype) end
-	return type
-end
-
 -- Data type and opset of the codes of a spec.
 local function type_of(w, spec)
 	if spec.affine then
-		local type = container(w, spec.dtype)
-		return type, SINCE[type]
+		local type, since = types.container(spec.dtype, w.given or math.max(w.opset, 21))
+		if not type then refuse('codes of %s', tostring(spec)) end
+		return type, since
 	end
 	local type, since = float_type(spec)
 	if not type then refuse("%s has no form in ONNX; form='float' writes the decoded values", tostring(spec)) end
@@ -55,10 +42,8 @@ end
 
 -- Zero points as a tensor of that type; also the zero whose type is that of the codes.
 local function zeros(zero, type, like)
-	local d = type ~= 'fp4' and quant.dtype(type)
-	if not d or d.float then
-		return type == 'fp4' and tensor.zeros {dtype = 'uint4', table.unpack(like)} or tensor.zeros {dtype = type, table.unpack(like)}
-	end
+	local d = types.integer(type)
+	if not d then return tensor.zeros {dtype = types.bits(type) < 8 and 'uint4' or type, table.unpack(like)} end
 	if zero:min():item() < d.min or zero:max():item() > d.max then refuse('zero points beyond %s', type) end
 	return zero:to(type)
 end
@@ -81,16 +66,18 @@ function codes.constant(w, name, value)
 	if p.minimum then refuse("%s has minimums, which ONNX has not; form='float' writes the decoded values", tostring(spec)) end
 	local scale, opset = p.scale, since
 	if scale:quantized() then scale = scale:dequantize() end
-	if scale:dtype() ~= 'float8_e8m0' or type ~= 'fp4' or w.given and w.given < 24 then scale = scale:to 'float32' else opset = 24 end
+	if quant.dtype(scale:dtype()).digits == 1 and types.bits(type) == 4 and (w.given or 24) >= 24 then -- powers of two stay such
+		opset = 24
+	else
+		scale = scale:to 'float32'
+	end
 	if p.block then opset = math.max(opset, 21) end
 	return {stem = name, tensor = value:codes(), type = type, scales = scale, zeros = p.zero_point, axis = p.axis and p.axis - 1, block = p.block,
 		opset = opset, affine = spec.affine, constant = value}
 end
 
 local function codes_tensor(c, t)
-	if c.type == 'fp4' then return t end
-	local d = quant.dtype(c.type)
-	if d.float then return t:to 'uint8' end
+	if not types.integer(c.type) then return t end -- bit patterns
 	return t:dtype() == c.type and t or t:to(c.type)
 end
 
@@ -122,7 +109,7 @@ function codes.dequantize(w, stem, c)
 	local attrs = {}
 	if c.axis then attrs.axis = c.axis end
 	if c.block then attrs.block_size = c.block end
-	if c.opset == 24 and c.type == 'fp4' then attrs.output_dtype = values.TYPES.float32 end
+	if c.opset == 24 then attrs.output_dtype = values.TYPES.float32 end
 	return w:node(stem, 'DequantizeLinear', {c.name, c.scale, c.zero}, attrs)
 end
 
@@ -150,7 +137,7 @@ function codes.like(w, stem, x, c)
 end
 
 local function limits(c, spec, scale, zero)
-	local d = c.type ~= 'fp4' and quant.dtype(c.type)
+	local d = types.integer(c.type)
 	if not spec.affine or not d or spec.min <= d.min and spec.max >= d.max then return end
 	if type(scale) ~= 'number' then refuse('codes of %s with a scale for each index', tostring(spec)) end
 	c.lowest, c.highest = (spec.min - zero) * scale, (spec.max - zero) * scale
@@ -169,7 +156,7 @@ local function fixed(w, stem, spec, type)
 	end
 	if not spec.axis or not spec.scale then return nil end
 	c.axis = spec.axis - 1
-	if spec.min > quant.dtype(type).min then refuse('codes of %s with a scale for each index', tostring(spec)) end
+	if spec.affine and spec.min > quant.dtype(type).min then refuse('codes of %s with a scale for each index', tostring(spec)) end
 	c.scale, c.zero = write_params(w, stem, spec.scale, spec.zero_point, type)
 	return c
 end
@@ -208,7 +195,7 @@ local function find(w, stem, x, spec, type, rank)
 		return w:node(stem, 'ReduceMax', {y}, {axes = list, keepdims = 0})
 	end
 	if not spec.offset then return symmetric(w, stem, x, spec, c, axes) end
-	if spec.dtype ~= 'uint8' or axes then refuse('%s with ranges that are found at each run: wanted uint8 or codes without zero points', tostring(spec)) end
+	if spec.min ~= 0 or spec.max ~= 255 or axes then refuse('%s with ranges that are found at each run: wanted uint8 or codes without zero points', tostring(spec)) end
 	c.name, c.scale, c.zero = w:node(stem, 'DynamicQuantizeLinear', {x}, {}, 3)
 	return c
 end
@@ -222,6 +209,13 @@ function codes.encode(w, stem, x, spec, shape)
 	return c
 end
 
+-- The range of the codes without their rounding: a graph may leave relu to it.
+function codes.saturated(w, stem, x, spec)
+	local scale, zero = params.params(spec)
+	if not scale or not spec.affine then return x end
+	return w:node(stem, 'Clip', {x, w:number((spec.min - zero) * scale, 'float32'), w:number((spec.max - zero) * scale, 'float32')})
+end
+
 ---------------------------------------------------------------- ops
 
 -- The value of operand 1 as it is, where nothing is rounded.
@@ -230,7 +224,7 @@ local function floats(n) return n:input(1, 'float32') end
 function ops.quantize(n)
 	local spec = n:attr 'spec'
 	if not spec.scheme then return n:cast(n:input(1), n:dtype(1), spec.dtype) end
-	if n.form == 'float' then return floats(n) end
+	if n.form == 'float' then return codes.saturated(n.w, n.name, floats(n), spec) end
 	return {codes = codes.encode(n.w, n.name, floats(n), spec, n.shapes[1])}
 end
 ops.requantize = ops.quantize
@@ -248,7 +242,7 @@ end
 
 function ops.fake(n)
 	local spec, x = n:attr 'spec', floats(n)
-	if n.form == 'float' then return x end
+	if n.form == 'float' then return n:cast(codes.saturated(n.w, n.name, x, spec), 'float32', n:typed()) end
 	local y = codes.dequantize(n.w, n.name, codes.encode(n.w, n.name, x, spec, n.shapes[1]))
 	return n:cast(y, 'float32', n:typed())
 end

@@ -25,7 +25,7 @@ end
 
 local function integers(n, a)
 	local x, w = linear.activation(n, 1, true), linear.weight(n, 2, 0)
-	if not x or x.type ~= 'uint8' or not w or w.zeros or n:rank(2) ~= 4 then return nil end
+	if not x or quant.dtype(x.type).min ~= 0 or not w or w.zeros or n:rank(2) ~= 4 then return nil end
 	codes.write(n.w, w)
 	local scale = w.axis and n.w:initializer(w.stem .. '.scales', w.scales:to 'float32':reshape(-1, 1, 1)) or w.scale
 	local y = linear.scaled(n, n:emit('ConvInteger', {x.name, w.name, x.zero}, a), x, scale)

@@ -5,6 +5,7 @@ local _, internal = ...
 local codes = internal.import 'nn/onnx/out/codes'
 local qlinear = internal.import 'nn/onnx/qlinear'
 local activated = internal.import 'nn/onnx/out/arithmetic'.activated
+local types = internal.import 'nn/onnx/types'
 local ops, linear = {}, {}
 local MICROSOFT = 'com.microsoft'
 
@@ -13,16 +14,12 @@ local function precision(n) return n:typed() == 'float64' and 'float64' or 'floa
 
 ---------------------------------------------------------------- bias
 
-local BYTES = {int8 = true, uint8 = true}
-
--- The name of a bias: floats, or where bytes become codes, int32 under the scales of both operands with its DequantizeLinear.
+-- The name of a bias: floats, or where codes become codes, int32 under the scales of both operands with its DequantizeLinear.
 function linear.bias(n, at, dtype)
 	if n.count < at then return nil end
 	local x, w, bias = n:codes(1), n:codes(2), n:constant(at)
-	local out, q, scales = n.result.spec, nil, nil
-	local by_outputs = x and w and out and w.affine and not w.block and (not w.axis or w.axis == 0)
-	local whole = by_outputs and (BYTES[x.type] and BYTES[w.type] or out.rounding and out.rounding ~= 'float')
-	if whole and bias then q, scales = qlinear.bias(n, x, w, bias) end
+	local q, scales = nil, nil
+	if x and w and bias and n.result.spec and w.affine and not w.block and (not w.axis or w.axis == 0) then q, scales = qlinear.bias(x, w, bias) end
 	if not q then return n:input(at, dtype) end
 	local stem = n:value(at).made
 	local one = scales:nelem() == 1
@@ -32,23 +29,21 @@ end
 
 ---------------------------------------------------------------- integers
 
-local NARROW = {int8 = 'int8', uint8 = 'uint8', int4 = 'int8', uint4 = 'uint8', int2 = 'int8', uint2 = 'uint8'}
-
 -- Codes of a constant in 8 bits with one scale, or one for each index of `axis`; nil: others.
 function linear.weight(n, at, axis)
 	local c = n:codes(at)
-	if not c or not c.tensor or not c.affine or c.block or not NARROW[c.type] or c.axis and c.axis ~= axis then return nil end
-	if NARROW[c.type] == c.type then return c end
+	if not c or not c.tensor or not c.affine or c.block or not types.byte_of(c.type) or c.axis and c.axis ~= axis then return nil end
+	if types.is_byte(c.type) then return c end
 	local made = {}
 	for key, value in next, c do made[key] = value end
-	made.type, made.name = NARROW[c.type], nil
+	made.type, made.name = types.byte_of(c.type), nil
 	return made
 end
 
 -- Codes of an activation in 8 bits under one scale; `found`: only if it is found at each run.
 function linear.activation(n, at, found)
 	local c = n:codes(at)
-	if not c or not c.affine or c.axis or c.block or c.type ~= 'int8' and c.type ~= 'uint8' or found and not c.found then return nil end
+	if not c or not c.affine or c.axis or c.block or not types.is_byte(c.type) or found and not c.found then return nil end
 	return codes.write(n.w, c)
 end
 
@@ -76,7 +71,7 @@ local function qgemm(n)
 	if not x or not x.number or x.axis or not w or n.result.spec and act and act ~= 'relu' then return nil end
 	local c = n.result.spec and qlinear.target(n)
 	if n.result.spec and (not c or c.type ~= x.type) then return nil end
-	local bias = qlinear.bias_codes(n, x, w, 3)
+	local bias = not c or qlinear.bias_codes(n, x, w, 3)
 	if not bias then return nil end
 	codes.write(n.w, w)
 	local rank, shape = n:rank(1), n.shapes[1]
@@ -86,7 +81,7 @@ local function qgemm(n)
 	while inputs[#inputs] == '' do inputs[#inputs] = nil end
 	local y = n:emit('QGemm', inputs, {transB = 1}, 1, MICROSOFT)
 	if rank ~= 2 then y = n:reshape(y, n.result.shape, {}) end
-	if not c then return activated(n, y, 'float32') end
+	if not c then return activated(n, add_bias(n, y, 3), 'float32') end
 	n:attr 'act'
 	return qlinear.result(n, c, y, act)
 end
@@ -107,8 +102,8 @@ local function few_bits(n)
 	local v = n:value(2)
 	local c = v.decoded or v.codes
 	if n.form ~= 'qoperator' or n:codes(1) or not c or not c.tensor or not c.affine or not c.block or n:typed() ~= 'float32' then return nil end
-	if c.type ~= 'int4' and c.type ~= 'uint4' or c.axis ~= 1 or c.block < 16 or c.block & c.block - 1 ~= 0 then return nil end
-	local shift, rows, columns = c.type == 'int4' and 8 or 0, c.tensor:size()
+	if types.bits(c.type) ~= 4 or c.axis ~= 1 or c.block < 16 or c.block & c.block - 1 ~= 0 then return nil end
+	local shift, rows, columns = quant.dtype(c.type).min < 0 and 8 or 0, c.tensor:size()
 	local q = padded(c.tensor:to 'int32' + shift, c.block, 8)
 	local b = packed(q):reshape(rows, q:size(2) // c.block, c.block // 2)
 	local inputs = {n:input(1), n.w:initializer(c.stem, b), n.w:initializer(c.stem .. '.scale', c.scales:to 'float32')}
@@ -155,10 +150,10 @@ end
 -- ONNX multiplies 32 bits and more.
 local function product(n)
 	local dtype, typed = precision(n), n:typed()
-	local d = quant.dtype(typed)
-	if not d.float then dtype = d.bits < 32 and 'int32' or typed end
+	local float = types.is_float(typed)
+	if not float then dtype = types.wide(typed) end
 	local y = n:emit('MatMul', {n:input(1, dtype), n:input(2, dtype)})
-	if d.float then return n:cast(y, dtype, typed) end
+	if float then return n:cast(y, dtype, typed) end
 	return dtype == typed and y or n:emit('Cast', {y}, {to = n.w.TYPES[typed]})
 end
 
@@ -182,10 +177,10 @@ end
 
 function ops.einsum(n)
 	local inputs, dtype = {}, precision(n)
-	for i = 1, n.count do inputs[i] = n:input(i, quant.dtype(n:typed()).float and dtype or n:typed()) end
+	for i = 1, n.count do inputs[i] = n:input(i, types.is_float(n:typed()) and dtype or n:typed()) end
 	local equation = n:attr 'equation'
 	local y = n:emit('Einsum', inputs, {equation = equation})
-	return quant.dtype(n:typed()).float and n:cast(y, dtype, n:typed()) or y
+	return types.is_float(n:typed()) and n:cast(y, dtype, n:typed()) or y
 end
 
 function ops.dot(n)

@@ -2,9 +2,8 @@
 -- Reductions.
 local _, internal = ...
 local size = internal.import 'nn/graph/size'
+local types = internal.import 'nn/onnx/types'
 local ops = {}
-
-local SMALL = {int8 = 'int32', uint8 = 'int32', int16 = 'int32', uint16 = 'int32', bool = 'int32'}
 
 local function axes_of(n) return n:axes(n:attr 'axis', n:rank(1)), n:attr('keep', false) end
 
@@ -23,7 +22,7 @@ end
 
 local function extreme(n, op, axes, keep)
 	local dtype = n:dtype(1)
-	local wide = SMALL[dtype] or dtype
+	local wide = types.wide(dtype)
 	return n:cast(n:reduce(op, n:input(1, wide), axes, keep, 18), wide, n:typed())
 end
 

@@ -2,6 +2,7 @@
 -- Places of the largest and smallest elements, and orders.
 local _, internal = ...
 local size = internal.import 'nn/graph/size'
+local types = internal.import 'nn/onnx/types'
 local ops = {}
 
 -- x with the axes, which count from 0, as one; gives its name, the number of that axis and its size (nil: the batch is among them).
@@ -27,12 +28,10 @@ local function kept(n, y, axes, keep)
 	return keep and n:unsqueeze(y, axes) or y
 end
 
-local SMALL = {int16 = 'int32', uint16 = 'int32', bool = 'int32'}
-
 -- A name of the codes, as codes under one scale have the order of their values; or of the plain operand.
 local function comparable(n)
 	local dtype = n:dtype(1)
-	return n:input(1, SMALL[dtype] or dtype)
+	return n:input(1, types.wide(dtype))
 end
 
 local function extreme(op)
@@ -50,7 +49,7 @@ local function top(n, x, k, axis, largest)
 end
 
 local function placed(n, values, places)
-	return n:cast(values, SMALL[n:dtype(1)] or n:dtype(1), n:typed()), n:emit('Add', {places, n:number(1, 'int64')})
+	return n:cast(values, types.wide(n:dtype(1)), n:typed()), n:emit('Add', {places, n:number(1, 'int64')})
 end
 
 function ops.topk(n)

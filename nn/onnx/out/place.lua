@@ -2,7 +2,9 @@
 -- Borders, triangles, elements by their positions, parts that are replaced, and constants of the size of the batch.
 local _, internal = ...
 local codes = internal.import 'nn/onnx/out/codes'
+local qlinear = internal.import 'nn/onnx/qlinear'
 local size = internal.import 'nn/graph/size'
+local types = internal.import 'nn/onnx/types'
 local ops = {}
 
 ---------------------------------------------------------------- borders and triangles
@@ -22,22 +24,19 @@ function ops.pad(n)
 	local pads, value, mode = pads_of(n), n:attr('value', 0), n:attr('mode', 'constant')
 	if not MODES[mode] then n:refuse('mode=%s', mode) end
 	if mode == 'wrap' or mode == 'circular' then n:needs(19) end
-	local c = n.form == 'qoperator' and n.result.spec and n:codes(1)
-	if c and value == 0 and not c.axis and not c.block then
-		codes.write(n.w, c)
+	local c = n.result.spec and value == 0 and qlinear.bytes_of(n, 1)
+	if c then
 		return {codes = codes.moved(c, n:emit('Pad', {c.name, pads, c.zero}, {mode = MODES[mode]}))}
 	end
 	local dtype = n:typed()
-	local float = quant.dtype(dtype).float
+	local float = types.is_float(dtype)
 	return n:emit('Pad', {n:input(1, dtype), pads, n:number(float and value + 0.0 or math.tointeger(value), dtype)}, {mode = MODES[mode]})
 end
-
-local SMALL = {int8 = 'int32', uint8 = 'int32', int16 = 'int32', uint16 = 'int32'}
 
 local function triangle(upper)
 	return function(n)
 		local dtype, k = n:typed(), n:attr('diagonal', 0)
-		local wide = SMALL[dtype] or dtype
+		local wide = types.wide(dtype)
 		n:needs(14)
 		return n:cast(n:emit('Trilu', {n:input(1, wide), n:number(k, 'int64')}, {upper = upper}), wide, dtype)
 	end
@@ -136,7 +135,7 @@ local function fill(n)
 	local x = n:attr('value', ones[n.op])
 	for _, name in ipairs {'size', 'dtype', 'device'} do n:attr(name) end
 	if n:attr 'quant' then n:refuse 'quant=' end
-	if quant.dtype(dtype).float then x = x + 0.0 end
+	if types.is_float(dtype) then x = x + 0.0 end
 	return n:emit('Expand', {n:number(x, dtype), n.w:sizes(n.result.shape)})
 end
 ops.zeros, ops.ones, ops.full = fill, fill, fill

@@ -7,21 +7,16 @@ local ops = {}
 
 -- Rows of gates in another order, as one direction.
 local function gates(n, i, order, hidden, dtype)
-	local t, x = n:constant(i), nil
+	local t, list, sizes = n:constant(i), {}, {}
 	if t then
-		local parts = {}
-		for k, gate in ipairs(order) do parts[k] = t:narrow(1, (gate - 1) * hidden + 1, hidden) end
-		x = n.w:initializer(n:value(i).made, tensor.cat(parts, {axis = 1}):to(dtype), nil, true)
-	elseif #order == 1 then
-		x = n:input(i, dtype)
-	else
-		local sizes = {}
-		for k = 1, #order do sizes[k] = hidden end
-		local parts, list = {n:emit('Split', {n:input(i, dtype), n:ints(sizes)}, {axis = 0}, #order)}, {}
-		for k, gate in ipairs(order) do list[k] = parts[gate] end
-		x = n:emit('Concat', list, {axis = 0})
+		for k, gate in ipairs(order) do list[k] = t:narrow(1, (gate - 1) * hidden + 1, hidden) end
+		return n.w:initializer(n:value(i).made, tensor.cat(list, {axis = 1}):to(dtype), nil, true)
 	end
-	return x
+	if #order == 1 then return n:input(i, dtype) end
+	for k = 1, #order do sizes[k] = hidden end
+	local parts = {n:emit('Split', {n:input(i, dtype), n:ints(sizes)}, {axis = 0}, #order)}
+	for k, gate in ipairs(order) do list[k] = parts[gate] end
+	return n:emit('Concat', list, {axis = 0})
 end
 
 -- `states` before the weights; results: y, then the last states.

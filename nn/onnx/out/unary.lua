@@ -1,5 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Functions of one operand. `functions` are those of floats: name(n, x, dtype) -> y; the activations of products are among them.
+local _, internal = ...
+local types = internal.import 'nn/onnx/types'
 local functions, ops = {}, {}
 
 for name, onnx in next, {sigmoid = 'Sigmoid', tanh = 'Tanh', exp = 'Exp', log = 'Log', sqrt = 'Sqrt', reciprocal = 'Reciprocal', erf = 'Erf',
@@ -45,13 +47,12 @@ function functions.leakyrelu(n, x) return n:emit('LeakyRelu', {x}, {alpha = n:at
 ---------------------------------------------------------------- other dtypes
 
 local WHOLE = {floor = true, ceil = true, round = true, trunc = true} -- integers stay as they are
-local NARROW = {int8 = true, uint8 = true, int16 = true, uint16 = true}
 
 -- Of integers: by way of int32, whose low bits are those of the result.
 local function integers(n, name, dtype)
 	if WHOLE[name] then return n:input(1) end
-	local x = n:input(1, NARROW[dtype] and 'int32' or dtype)
-	local wide = NARROW[dtype] and 'int32' or dtype
+	local wide = types.wide(dtype)
+	local x = n:input(1, wide)
 	local y
 	if name == 'relu' then
 		y = n:emit('Max', {x, n:number(0, wide)})
@@ -68,8 +69,7 @@ end
 for name, f in next, functions do
 	ops[name] = function(n)
 		local dtype = n:typed()
-		if not quant.dtype(dtype).float then return integers(n, name, dtype) end
-		if name == 'gelu' and n.form == 'qoperator' then n:attr 'approximate' end
+		if not types.is_float(dtype) then return integers(n, name, dtype) end
 		return f(n, n:input(1, dtype), dtype)
 	end
 end
@@ -77,7 +77,7 @@ end
 -- In integers the bounds are the whole numbers within them.
 function ops.clamp(n)
 	local dtype, low, high = n:typed(), n:attr 'low', n:attr 'high'
-	local float, wide = quant.dtype(dtype).float, NARROW[dtype] and dtype:find '16' and 'int32' or dtype
+	local float, wide = types.is_float(dtype), types.wide(dtype)
 	local d = not float and quant.dtype(wide)
 	local function bound(x, round)
 		if not x then return nil end
@@ -92,7 +92,7 @@ function ops.clamp(n)
 end
 
 function ops.bnot(n)
-	if n:typed() == 'bool' then return n:emit('Not', {n:input(1)}) end
+	if types.is_bool(n:typed()) then return n:emit('Not', {n:input(1)}) end
 	n:needs(18)
 	return n:emit('BitwiseNot', {n:input(1)})
 end

@@ -2,15 +2,15 @@
 -- Views and copies that keep or move elements. With form='qoperator' they move codes.
 local _, internal = ...
 local codes = internal.import 'nn/onnx/out/codes'
+local qlinear = internal.import 'nn/onnx/qlinear'
 local size = internal.import 'nn/graph/size'
 local ops = {}
 
 -- move(n, x) gives the moved x; it is done with codes where their scale is that of the whole tensor.
 local function moving(move)
 	return function(n)
-		local c = n.form == 'qoperator' and n.result.spec and n:codes(1)
-		if c and not c.axis and not c.block then
-			codes.write(n.w, c)
+		local c = qlinear.bytes_of(n, 1)
+		if c and n.result.spec then
 			return {codes = codes.moved(c, move(n, c.name))}
 		end
 		return move(n, n:input(1, n:typed()))
@@ -87,10 +87,9 @@ ops.unsqueeze = moving(function(n, x) return n:unsqueeze(x, {n:axis(n:attr 'axis
 function ops.split(n)
 	local axis = n:axis(n:attr('axis', 1), n:rank(1))
 	n:attr 'size'
-	local sizes, parts = {}, {}
+	local sizes = {}
 	for i, result in ipairs(n.node.results) do sizes[i] = result.shape[axis + 1] end
-	parts = {n:emit('Split', {n:input(1), n.w:sizes(sizes)}, {axis = axis}, #sizes)}
-	return table.unpack(parts)
+	return n:emit('Split', {n:input(1), n.w:sizes(sizes)}, {axis = axis}, #sizes)
 end
 
 ops.tile = moving(function(n, x)
