@@ -7,7 +7,7 @@ local ORDER = {
 	{'tensor/io'},
 	{'quant', 'quant/schemes'}, {'quant/ranges', 'quant/observers'}, {'quant/integer'}, {'quant/ops'}, {'quant/paths'},
 	{'nn'}, {'nn/ops'}, {'nn/base'}, {'nn/modules'}, {'nn/checkpoints'}, {'nn/optim'}, {'nn/tokenizers'}, {'nn/data'}, {'nn/quantize'}, {'nn/graph'},
-	{'nn/export'}, {'nn/onnx'},
+	{'nn/export'}, {'nn/onnx'}, {'nn/tflite'}, {'nn/load'},
 	{'gpu'},
 	{'interp/prelude'}, {'interp/host'}, {'interp/bind'}, {'interp/input'}, {'interp/trace'}, {'interp/plot'}, {'interp/help'},
 	{'interp/notebook'}, {'interp/repl'}, {'interp/jupyter'}, {'interp/doc'}, {'interp/sweep'}, {'interp/bench'}, {'interp/doctest'},

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "interp/bind/call.h"
+#include "interp/bind/model_file.h"
 #include "interp/host/lifetime.h"
 #include "interp/prelude/libs.h"
 #include "interp/prelude/prelude.h"
@@ -28,7 +29,7 @@ static int file_gc(lua_State *L)
 	return 0;
 }
 
-static struct ql_reader *check_file(lua_State *L)
+struct ql_reader *ql_check_model_file(lua_State *L)
 {
 	return luaL_checkudata(L, 1, FILE_BOX);
 }
@@ -154,7 +155,7 @@ static enum ql_status take(void *arg, const struct ql_pb_event *e)
 
 static int onnx_model(lua_State *L)
 {
-	struct reading in = {L, check_file(L)};
+	struct reading in = {L, ql_check_model_file(L)};
 	enum ql_status status;
 
 	lua_settop(L, 1);
@@ -176,7 +177,7 @@ static int give_tensor(lua_State *L, enum ql_status status)
 
 static int onnx_tensor(lua_State *L)
 {
-	const struct ql_reader *r = check_file(L);
+	const struct ql_reader *r = ql_check_model_file(L);
 	uint64_t offset = (uint64_t)luaL_checkinteger(L, 2), size = (uint64_t)luaL_checkinteger(L, 3);
 	struct ql_tensor **box = ql_box_new(L);
 
@@ -185,7 +186,7 @@ static int onnx_tensor(lua_State *L)
 
 static int onnx_elements(lua_State *L)
 {
-	const struct ql_reader *r = check_file(L);
+	const struct ql_reader *r = ql_check_model_file(L);
 	uint64_t offset = (uint64_t)luaL_checkinteger(L, 2), size = (uint64_t)luaL_checkinteger(L, 3);
 	int64_t type = luaL_checkinteger(L, 4), shape[QL_MAX_RANK];
 	lua_Integer rank = luaL_len(L, 5);

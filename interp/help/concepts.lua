@@ -256,30 +256,50 @@ tensors keep their scales in .safetensors. report:save saves reports, file= save
 print(tensor.load 'x.npy':sum():item())  --> 6.0
 os.remove 'x.npy']])
 
--- The text has the ops when it is read.
-local function onnx_text()
-	local handlers = internal.import 'nn/onnx/handlers'
-	local function list(domain)
-		local lines, line = {}, ''
-		for _, name in ipairs(handlers.names(domain)) do
-			if #line + #name > 110 then lines[#lines + 1], line = line, '' end
-			line = line .. (line == '' and '' or ' ') .. name
-		end
-		lines[#lines + 1] = line
-		return table.concat(lines, '\n')
+-- Texts that have the ops when they are read.
+local function lines_of(names)
+	local lines, line = {}, ''
+	for _, name in ipairs(names) do
+		if #line + #name > 110 then lines[#lines + 1], line = line, '' end
+		line = line .. (line == '' and '' or ' ') .. name
 	end
+	lines[#lines + 1] = line
+	return table.concat(lines, '\n')
+end
+
+local function concept_of(name, text, example)
+	setmetatable(concept(name, nil, example), {__index = function(_, key) return key == 'text' and text() or nil end})
+end
+
+concept_of('onnx', function()
+	local handlers = internal.import 'nn/onnx/handlers'
 	return [[graph.load 'model.onnx' gives a graph, with the weights as constants under their names in the file. Opsets 7 to 28; each op follows the
 version that the model imports. One axis may stay the batch, all other sizes are numbers (inputs=), so what hangs on sizes is computed when
 the file is read, and an If takes one branch.
 
-]] .. list '' .. '\n\nOf com.microsoft, as quantizers write them:\n\n' .. list 'com.microsoft' .. [[
+]] .. lines_of(handlers.names '') .. '\n\nOf com.microsoft, as quantizers write them:\n\n' .. lines_of(handlers.names 'com.microsoft') .. [[
 
 
 Ops whose results have sizes that depend on values (NonZero, Unique, Compress, NonMaxSuppression), loops (Loop, Scan), sequences, strings, random
 numbers and training are refused, as are the fused float ops of onnxruntime's optimizer: export the model without optimization. Models
 that are refused name every op that is missing. `graph.load` reads the file; `nn.Graph` makes the graph a module.]]
-end
-setmetatable(concept('onnx', nil, [[print(pcall(graph.load, 'missing.onnx'))  --> false	...]]), {__index = function(_, key) return key == 'text' and onnx_text() or nil end})
+end, [[print(pcall(graph.load, 'missing.onnx'))  --> false	...]])
+
+concept_of('tflite', function()
+	return [[TFLite files (LiteRT's models, schema version 3) become graphs by graph.load. Images keep their channels last in inputs and outputs,
+inside they are (batch, channel, height, width). An input whose first axis is open stays the batch; others take a size by inputs=.
+
+A model of integers stays one: weights, biases, scales and zero points are those of the file, sums are rounded as by LiteRT's reference
+kernels (rounding='double', FULLY_CONNECTED 'single': help 'requantization'), so convolutions, dense layers, sums, products, pools and
+softmax have the same codes. LOGISTIC, TANH and other functions are tables of exact values, MEAN rounds once, other ops decode, compute
+floats and encode. Inputs take codes, plain integers of their dtype, which are codes without their scale, or floats, which are quantized;
+outputs are codes: y:dequantize() are their values, y:codes() the plain integers. Weights of 8 bits beside float activations stay codes
+that are decoded; LiteRT rounds the activations there, too.
+
+States of recurrent ops begin with zeros in each run. Ops:
+
+]] .. lines_of(internal.import 'nn/tflite/read'.names())
+end, [[print(pcall(graph.load, 'missing.tflite'))  --> false	...]])
 
 concept('figure', [[plot.<kind>{…} and report:plot return a figure. In a script figure:show() draws it, and print(figure) describes
 it. The prompt draws it, as a picture in terminals that support the graphics of

@@ -65,6 +65,9 @@
 #define X(name) EMBED("nn/onnx/out/" #name, ENTRY, "")
 #include "nn/onnx/out.def"
 #undef X
+#define X(name) EMBED("nn/tflite/ops/" #name, ENTRY, "")
+#include "nn/tflite/ops.def"
+#undef X
 #undef MODULE
 #undef METHODS
 #undef FUNCTION

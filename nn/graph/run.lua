@@ -55,13 +55,25 @@ local function check_input(g, name, x, b)
 	end
 end
 
+-- An input of codes also takes floats, which are quantized, and plain integers of its dtype, which are its codes.
+local function as_codes(spec, x)
+	if x:quantized() then return x end
+	if quant.dtype(x:dtype()).float then return x:quantize(spec) end
+	if x:dtype() ~= spec.dtype then return x end
+	local scale, zero = internal.spec_params(spec)
+	return ((x:to 'float32' - (zero or 0)) * scale):quantize(spec)
+end
+
 -- name -> tensor of the inputs, and their batch.
 function run.read_inputs(g, x)
 	local given, values, b = #g.input_trees == 1 and is_tensor(x) and {x} or x, {}, nil
 	if type(given) ~= 'table' then fail('run: wanted a tensor or a list of tensors, got %s', describe(x)) end
 	refuse_other('inputs', g.input_trees, given)
 	for i, tree in ipairs(g.input_trees) do
-		match_tree('input ' .. i, tree, given[i], function(tensor, name) values[name] = tensor end)
+		match_tree('input ' .. i, tree, given[i], function(value, name)
+			local spec = g.nodes[name].results[1].spec
+			values[name] = spec and as_codes(spec, value) or value
+		end)
 	end
 	for _, name in ipairs(g.inputs) do
 		local axis = g.axes[name]

@@ -382,7 +382,7 @@ local function trace(m, x, o)
 	return run(m, inputs, trees, axes, function(i) return variant(inputs, axes, i) end, {dead = o.dead})
 end
 
--- The graph of m for inputs without values: a list of {name=, dtype=, shape=, axis= of the batch or false}, the operands of m.
+-- The graph of m for inputs without values: a list of {name=, dtype=, shape=, axis= of the batch or false, spec= of codes}, the operands of m.
 -- Nothing is computed but what is known without the inputs.
 local function abstract(m, inputs)
 	local axes, trees, once = {}, {}, true -- without a batch all runs are equal
@@ -393,9 +393,10 @@ local function abstract(m, inputs)
 	return run(m, inputs, trees, axes, function(k)
 		local list = {}
 		for i, input in ipairs(inputs) do
-			local sizes = table.move(input.shape, 1, #input.shape, 1, {dtype = input.dtype, device = 'cpu'})
+			local sizes = table.move(input.shape, 1, #input.shape, 1, {})
 			if input.axis then sizes[input.axis] = size.batches[k] end
-			list[i] = {name = input.name, tensor = internal.meta(input.dtype, sizes)}
+			local x = internal.meta(input.spec and 'float32' or input.dtype, sizes)
+			list[i] = {name = input.name, tensor = input.spec and x:quantize(input.spec) or x}
 		end
 		return list
 	end, {once = once})

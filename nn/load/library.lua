@@ -1,0 +1,37 @@
+-- SPDX-License-Identifier: MIT
+-- graph.load: models of other programs as graphs; g:export{onnx=}. The first bytes of a file decide who reads it, else its name.
+local graph, internal = ...
+local base = internal.import 'interp/prelude/base'
+local core = internal.import 'nn/graph/core'
+local fail, describe = base.fail, base.describe
+
+local options = base.doc {name = 'graph.load', usage = "graph.load 'm.onnx'  graph.load 'm.tflite'  graph.load{file, inputs={x={1,3,320,320}}}",
+	text = [[The graph of a model in an ONNX file (opsets 7 to 28; help 'onnx' lists the ops) or a TFLite file (help 'tflite'), with its weights as
+constants under their names in the file. Inputs and outputs have the names of the file. An axis that the file gives a name (or none) may
+stay the batch; others need a size by inputs=. The model is not computed: what depends on sizes only is folded, `If` takes the branch
+that is then known.
+
+Ops that Quoll does not have are one error that lists all of them, before weights are read. External data is read from the folder of
+the model only.]],
+	example = [[print(pcall(graph.load, 'no/such/model.onnx'))  --> false	...]],
+	options = {{'inputs', 'list', "sizes of inputs by name: {x={1, 3, 320, 320}}, where 'B' is the batch; a tensor in their place makes the input that constant"},
+		{'report', 'true or false', 'the second result is a report of what was recognized and made integer; none of TFLite files, whose integers stay as they are (default false)'}}}
+
+local function is_tflite(path)
+	local box = internal.onnx_open(base.path(path))
+	if box and internal.tflite_is(box) then return true end
+	return path:lower():find '%.tflite$' ~= nil
+end
+
+function graph.load(given)
+	local file, o = given, {}
+	if type(given) == 'table' and not getmetatable(given) then
+		file, o = given[1], base.options(options, given, true)
+	end
+	if type(file) ~= 'string' then fail('load: wanted a file name, got %s', describe(file)) end
+	if not is_tflite(file) then return internal.import 'nn/onnx/read'.load(file, o) end
+	if o.report then fail('load: report: wanted an ONNX file, got %s', file) end
+	return internal.import 'nn/tflite/read'.load(file, o)
+end
+
+function core.writers.onnx(g, o) return internal.import 'nn/onnx/write'(g, o) end

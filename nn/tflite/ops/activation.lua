@@ -1,0 +1,65 @@
+-- SPDX-License-Identifier: MIT
+-- Functions of one operand. Codes take a table of all codes, bounds (RELU) move codes in fixed point, other functions decode.
+local ops = {}
+
+-- By the op of that name.
+local function same(name, attrs)
+	return function(n)
+		local x, is_image = n:any(1)
+		local out = x:quantized() and n:spec()
+		if not out then return n:give(x[name](n:real(1), attrs and attrs(n)), is_image) end
+		local o = attrs and attrs(n) or {}
+		o.out = out
+		return n.value(x[name](x, o), is_image)
+	end
+end
+
+for name, method in next, {LOGISTIC = 'sigmoid', TANH = 'tanh', EXP = 'exp', LOG = 'log', SQRT = 'sqrt', RSQRT = 'rsqrt', SQUARE = 'square', NEG = 'neg',
+	ABS = 'abs', SIN = 'sin', COS = 'cos', FLOOR = 'floor', CEIL = 'ceil', ROUND = 'round', SIGN = 'sign', HARD_SWISH = 'hardswish',
+	LOGICAL_NOT = 'bnot'} do
+	ops[name] = same(name == 'LOGICAL_NOT' and 'bnot' or method)
+end
+ops.LEAKY_RELU = same('leakyrelu', function(n) return {slope = n:option('alpha', 0)} end)
+ops.GELU = same('gelu', function(n) return {approximate = n:option('approximate', false) and 'tanh' or 'none'} end)
+
+local function bounds(act)
+	return function(n)
+		local x, is_image = n:any(1)
+		local out = x:quantized() and n:spec(act, 'double')
+		if out then return n.value(x:requantize(out), is_image) end
+		return n:give(n.under(n:real(1), act), is_image)
+	end
+end
+ops.RELU, ops.RELU6, ops.RELU_N1_TO_1 = bounds 'relu', bounds 'relu6', bounds 'relu_n1_to_1'
+
+local function decoded(f)
+	return function(n)
+		local x, is_image = n:real(1)
+		return n:give(f(n, x, is_image), is_image)
+	end
+end
+ops.ELU = decoded(function(_, x) return tensor.where(x:gt(0), x, x:minimum(0):expm1()) end)
+ops.PRELU = decoded(function(n, x, is_image)
+	local slope = is_image and n:real_image(2) or n:real_plain(2)
+	return tensor.where(x:gt(0), x, x * slope)
+end)
+
+-- Along the last axis of the file: the channels of images.
+local function last(x, is_image) return is_image and 2 or x:dim() end
+
+function ops.SOFTMAX(n)
+	local x, is_image = n:any(1)
+	local beta, out = n:option('beta', 0), x:quantized() and n:spec(nil, 'double')
+	if out and beta == 1 then return n.value(x:softmax {axis = last(x, is_image), out = out}, is_image) end
+	x = n:real(1)
+	if beta ~= 1 then x = x * beta end
+	return n:give(x:softmax {axis = last(x, is_image)}, is_image)
+end
+
+ops.LOG_SOFTMAX = decoded(function(_, x, is_image) return x:logsoftmax {axis = last(x, is_image)} end)
+ops.L2_NORMALIZATION = decoded(function(n, x, is_image)
+	local length = x:square():sum {axis = last(x, is_image), keep = true}:sqrt()
+	return n.under(x / length:maximum(1e-6), n:act())
+end)
+
+return ops

@@ -1,0 +1,84 @@
+-- SPDX-License-Identifier: MIT
+-- Images of other sizes. The place of pixel i of `to` among `from` pixels: with half_pixel_centers (i + 0.5) * from / to - 0.5, with
+-- align_corners i * (from - 1) / (to - 1), else i * from / to.
+local internal = select(2, ...)
+local ops = {}
+
+local function rules(n)
+	return n:option('corners', false), n:option('half', false)
+end
+
+local function scale_of(corners, from, to)
+	return corners and to > 1 and (from - 1) / (to - 1) or from / to
+end
+
+local function sizes_of(n)
+	local sizes = n:list(2, 'size')
+	if #sizes ~= 2 or sizes[1] < 1 or sizes[2] < 1 then n:fail('size: wanted two numbers of 1 and up, got %s', table.concat(sizes, ' ')) end
+	return sizes
+end
+
+-- Weights of `from` pixels for each of `to`.
+local function lines(from, to, corners, half)
+	local scale, rows = scale_of(corners, from, to), {}
+	for i = 0, to - 1 do
+		local at = half and (i + 0.5) * scale - 0.5 or i * scale
+		local first = math.max(0, math.tointeger(math.floor(at)))
+		local second, row = math.min(first + 1, from - 1), {}
+		for k = 1, from do row[k] = 0.0 end
+		local share = math.max(0.0, at - first)
+		first = math.min(first, from - 1)
+		row[first + 1] = row[first + 1] + 1 - share
+		row[second + 1] = row[second + 1] + share
+		rows[i + 1] = row
+	end
+	return tensor(rows)
+end
+
+function ops.RESIZE_BILINEAR(n)
+	local x, is_image = n:real_image(1), true
+	local sizes, corners, half = sizes_of(n), rules(n)
+	local h, w = x:size(3), x:size(4)
+	if h == sizes[1] and w == sizes[2] then return n:give(x, is_image) end
+	if half and not corners then return n:give(x:resize {size = sizes}, is_image) end
+	local before = internal.record(nil)
+	local across, down = lines(w, sizes[2], corners, half):t():contiguous(), lines(h, sizes[1], corners, half)
+	internal.record(before)
+	return n:give(down:matmul(x:contiguous():matmul(across)), is_image)
+end
+
+-- The pixel that is nearest to the place; without half_pixel_centers and align_corners the one before it.
+local function nearest(from, to, corners, half)
+	local scale, list = scale_of(corners, from, to), {}
+	for i = 0, to - 1 do
+		local at = half and (i + 0.5) * scale or i * scale
+		at = corners and math.floor(at + 0.5) or math.floor(at)
+		list[i + 1] = math.tointeger(math.max(0, math.min(from - 1, at))) + 1
+	end
+	return list
+end
+
+local function picked(x, axis, list)
+	local parts, i = {}, 1
+	while i <= #list do -- runs of one pixel, or of consecutive ones
+		local length = 1
+		while list[i + length] == list[i] + length do length = length + 1 end
+		parts[#parts + 1] = x:narrow(axis, list[i], length)
+		i = i + length
+	end
+	return #parts == 1 and parts[1] or tensor.cat(parts, {axis = axis})
+end
+
+function ops.RESIZE_NEAREST_NEIGHBOR(n)
+	local x = n:real_image(1)
+	local sizes, corners, half = sizes_of(n), rules(n)
+	local rows, columns = nearest(x:size(3), sizes[1], corners, half), nearest(x:size(4), sizes[2], corners, half)
+	local simple = true
+	for k, list in ipairs {rows, columns} do
+		for i, at in ipairs(list) do simple = simple and at == (i - 1) * x:size(k + 2) // sizes[k] + 1 end
+	end
+	if simple then return n:give(x:resize {size = sizes, mode = 'nearest'}, true) end
+	return n:give(picked(picked(x, 3, rows), 4, columns), true)
+end
+
+return ops
