@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Attention in float32, a block of queries at a time: scores (block, keys) = q kᵀ against packed keys, softmax of
  * its rows, times v. A block has whole rows of scores, so no running maximum is needed, and the largest temporary
- * is a block of rows, never (queries, keys). Keys after the last one that a causal block attends to are skipped.
+ * is a block of rows, never (queries, keys). Keys after the last one that a block attends to are skipped, and panels of
+ * keys before its first one.
  *
  * The backward recomputes the probabilities P of a block, as FlashAttention does (Dao et al., 2022), with
  *   dP = g vᵀ, dS = scale P (dP - rowsum(P dP)):  dq = dS k,  dkᵀ += qᵀ dS,  dvᵀ += gᵀ P.
@@ -13,6 +14,7 @@
 #include <string.h>
 
 #include "nn/attention.h"
+#include "nn/attention_mask.h"
 #include "tensor/loops/exponentials.h"
 #include "tensor/gemm/pack.h"
 #include "tensor/gemm/serial.h"
@@ -42,7 +44,13 @@ struct slot {
 	float *keys, *scores;                      /* forward */
 	float *values, *dscores, *dk, *dv, *q, *g; /* backward: packed vᵀ, …, dkᵀ, dvᵀ (d, keys), qᵀ, gᵀ (d, block) */
 	struct ql_gemm_f32_panels packed_keys, packed_values; /* in keys and values */
+	float *slopes; /* backward with softcap: derivatives of the capped scores */
 	float by[BLOCK];
+};
+
+/* The keys that a block computes; first is that of a panel. */
+struct columns {
+	int64_t first, stop;
 };
 
 static int64_t padded(int64_t n)
@@ -55,12 +63,12 @@ static int64_t lay_out(const struct job *j, float *base, bool backward, struct s
 {
 	const struct ql_attention *a = j->a;
 	int64_t length = 0;
-	float **part[8] = {&s->keys, &s->scores, &s->values, &s->dscores, &s->dk, &s->dv, &s->q, &s->g};
-	int64_t size[8] = {ql_gemm_f32_panels_length(j->kernel, a->keys, a->d), j->block * a->keys,
+	float **part[9] = {&s->keys, &s->scores, &s->values, &s->dscores, &s->dk, &s->dv, &s->q, &s->g, &s->slopes};
+	int64_t size[9] = {ql_gemm_f32_panels_length(j->kernel, a->keys, a->d), j->block * a->keys,
 		ql_gemm_f32_panels_length(j->kernel, a->keys, a->e), j->block * a->keys, a->d * a->keys, a->e * a->keys,
-		a->d * j->block, a->e * j->block};
+		a->d * j->block, a->e * j->block, a->softcap > 0 ? j->block * a->keys : 0};
 
-	for (int i = 0; i < (backward ? 8 : 2); i++) {
+	for (int i = 0; i < (backward ? 9 : 2); i++) {
 		*part[i] = base ? base + length : NULL;
 		length += padded(size[i]);
 	}
@@ -96,34 +104,66 @@ static void pack_keys(const struct job *j, struct slot *s, int64_t batch, int64_
 	ql_row_scale(j->variant, ql_gemm_f32_panels_length(j->kernel, keys, a->d), s->keys, (float)a->scale);
 }
 
-/* Exponentials of the scores of queries i..i + rows - 1, 0 for masked keys; `by` normalizes each row to
- * probabilities. Returns the number of keys that the block attends to: the columns computed. */
-static int64_t exponentials(const struct job *j, struct slot *s, int64_t batch, int64_t head, int64_t i, int64_t rows)
+/* The keys of queries i..i + rows - 1: at least one. */
+static struct columns columns_of(const struct job *j, int64_t batch, int64_t i, int64_t rows)
 {
 	const struct ql_attention *a = j->a;
-	int64_t columns = ql_attention_seen(a, i + rows - 1);
+	struct columns c = {ql_attention_from(a, batch, i), ql_attention_seen(a, batch, i + rows - 1)};
 
-	s->packed_keys.n = columns;
-	ql_gemm_f32_rows(&s->packed_keys, rows, at(&a->q, batch, head, i), a->q.row, s->scores, a->keys);
-	for (int64_t r = 0; r < rows; r++) {
-		float *row = s->scores + r * a->keys;
-		int64_t seen = ql_attention_seen(a, i + r);
+	c.stop = ql_max64(c.stop, 1);
+	c.first = ql_min64(c.first, c.stop - 1) / j->kernel->nr * j->kernel->nr;
+	return c;
+}
 
-		ql_row_exp(j->variant, seen, row, row, ql_row_largest(j->variant, row, seen));
-		s->by[r] = (float)(1 / ql_sum_f32(j->variant, row, seen));
-		memset(row + seen, 0, (size_t)(columns - seen) * sizeof(*row));
-	}
-	return columns;
+/* Scores of the keys that query i of the block's row attends to: exponentials and what normalizes them. */
+static void row_exponentials(
+	const struct job *j, struct slot *s, int64_t batch, int64_t head, int64_t i, int64_t r, struct columns c)
+{
+	const struct ql_attention *a = j->a;
+	float *row = s->scores + r * a->keys;
+	int64_t from = ql_attention_from(a, batch, i + r), seen = ql_attention_seen(a, batch, i + r), n = seen - from;
+	struct ql_masked_row m = ql_masked_row_of(a, batch, head, i + r, from, n);
+	double sum;
+
+	if (a->softcap > 0)
+		ql_attention_cap(j->variant, n, (float)a->softcap, row + from,
+			s->slopes ? s->slopes + r * a->keys + from : NULL);
+	ql_attention_mask(j->variant, &m, row + from);
+	ql_row_exp(j->variant, n, row + from, row + from, ql_attention_largest(j->variant, row + from, n));
+	ql_attention_hide(j->variant, &m, row + from);
+	sum = ql_sum_f32(j->variant, row + from, n);
+	s->by[r] = sum == 0 ? 0 : (float)(1 / sum);
+	if (from > c.first)
+		memset(row + c.first, 0, (size_t)(from - c.first) * sizeof(*row));
+	if (c.stop > seen)
+		memset(row + seen, 0, (size_t)(c.stop - seen) * sizeof(*row));
+}
+
+/* Exponentials of the scores of queries i..i + rows - 1, 0 for hidden keys; `by` normalizes each row to
+ * probabilities. Returns the keys that are computed. */
+static struct columns exponentials(
+	const struct job *j, struct slot *s, int64_t batch, int64_t head, int64_t i, int64_t rows)
+{
+	const struct ql_attention *a = j->a;
+	struct columns c = columns_of(j, batch, i, rows);
+	int nr = j->kernel->nr;
+
+	s->packed_keys.n = c.stop;
+	ql_gemm_f32_columns(&s->packed_keys, c.first / nr, ql_ceil_div(c.stop, nr), rows, at(&a->q, batch, head, i),
+		a->q.row, s->scores, a->keys);
+	for (int64_t r = 0; r < rows; r++)
+		row_exponentials(j, s, batch, head, i, r, c);
+	return c;
 }
 
 static void forward_block(const struct job *j, struct slot *s, int64_t batch, int64_t head, int64_t i)
 {
 	const struct ql_attention *a = j->a;
-	int64_t rows = ql_min64(j->block, a->queries - i), columns = exponentials(j, s, batch, head, i, rows);
-	int64_t shared = head / (a->heads / a->shared);
+	int64_t rows = ql_min64(j->block, a->queries - i), shared = head / (a->heads / a->shared);
+	struct columns c = exponentials(j, s, batch, head, i, rows);
 
-	ql_gemm_serial(j->kernel, rows, a->e, columns, s->scores, a->keys, at(&a->v, batch, shared, 0), a->v.row,
-		at_result(&a->o, batch, head, i), a->o.row, false);
+	ql_gemm_serial(j->kernel, rows, a->e, c.stop - c.first, s->scores + c.first, a->keys,
+		at(&a->v, batch, shared, c.first), a->v.row, at_result(&a->o, batch, head, i), a->o.row, false);
 	for (int64_t r = 0; r < rows; r++)
 		ql_row_scale(j->variant, a->e, at_result(&a->o, batch, head, i + r), s->by[r]);
 }
@@ -138,6 +178,7 @@ static void forward_body(void *arg, int64_t begin, int64_t end)
 	struct slot s;
 
 	lay_out(j, j->slots + claimed * j->slot, false, &s);
+	s.slopes = NULL;
 	for (int64_t t = begin; t < end; t++) {
 		int64_t head = t / j->parts % a->heads, batch = t / j->parts / a->heads;
 		int64_t first = t % j->parts * length, stop = ql_min64(first + length, blocks);
@@ -145,7 +186,7 @@ static void forward_body(void *arg, int64_t begin, int64_t end)
 		if (first >= stop)
 			continue;
 		pack_keys(j, &s, batch, head / (a->heads / a->shared),
-			ql_attention_seen(a, ql_min64(stop * j->block, a->queries) - 1));
+			ql_max64(1, ql_attention_seen(a, batch, ql_min64(stop * j->block, a->queries) - 1)));
 		for (int64_t b = first; b < stop && !ql_stopped(j->ctx); b++)
 			forward_block(j, &s, batch, head, b * j->block);
 	}
@@ -177,24 +218,50 @@ QL_SIMD(void, probabilities_back, (int64_t n, float *restrict p, float by, float
 		dp[i] = p[i] * (dp[i] - less) * scale;
 })
 
+/* Row r of the block of query i, whose gradient of the probabilities is in dscores: that of the scores, before the
+ * scale. The gradient of the mask is left on the way. */
+static void row_back(
+	const struct job *j, struct slot *s, int64_t batch, int64_t head, int64_t i, int64_t r, struct columns c)
+{
+	const struct ql_attention *a = j->a;
+	int64_t n = c.stop - c.first, from = ql_attention_from(a, batch, i + r);
+	float *ds = s->dscores + r * a->keys, *dm;
+	bool plain = !a->dmask && !(a->softcap > 0);
+
+	probabilities_back[j->variant](
+		n, s->scores + r * a->keys + c.first, s->by[r], ds + c.first, plain ? (float)a->scale : 1);
+	if (plain)
+		return;
+	if (a->dmask) {
+		dm = (float *)a->dmask + ((batch * a->heads + head) * a->queries + i + r) * a->keys;
+		memset(dm, 0, (size_t)a->keys * sizeof(*dm));
+		memcpy(dm + c.first, ds + c.first, (size_t)n * sizeof(*dm));
+	}
+	if (a->softcap > 0)
+		ql_attention_times(j->variant, ql_attention_seen(a, batch, i + r) - from,
+			s->slopes + r * a->keys + from, ds + from);
+	ql_row_scale(j->variant, n, ds + c.first, (float)a->scale);
+}
+
 static void backward_block(const struct job *j, struct slot *s, int64_t batch, int64_t head, int64_t i)
 {
 	const struct ql_attention *a = j->a;
-	int64_t rows = ql_min64(j->block, a->queries - i), columns = exponentials(j, s, batch, head, i, rows);
-	int64_t shared = head / (a->heads / a->shared);
-	const float *g = at(&a->g, batch, head, i);
+	int64_t rows = ql_min64(j->block, a->queries - i), shared = head / (a->heads / a->shared);
+	struct columns c = exponentials(j, s, batch, head, i, rows);
+	int64_t n = c.stop - c.first;
+	const float *g = at(&a->g, batch, head, i), *scores = s->scores + c.first, *dscores = s->dscores + c.first;
 
-	s->packed_values.n = columns;
-	ql_gemm_f32_rows(&s->packed_values, rows, g, a->g.row, s->dscores, a->keys);
+	s->packed_values.n = c.stop;
+	ql_gemm_f32_columns(&s->packed_values, c.first / j->kernel->nr, ql_ceil_div(c.stop, j->kernel->nr), rows, g,
+		a->g.row, s->dscores, a->keys);
 	for (int64_t r = 0; r < rows; r++)
-		probabilities_back[j->variant](
-			columns, s->scores + r * a->keys, s->by[r], s->dscores + r * a->keys, (float)a->scale);
-	ql_gemm_serial(j->kernel, rows, a->d, columns, s->dscores, a->keys, at(&a->k, batch, shared, 0), a->k.row,
+		row_back(j, s, batch, head, i, r, c);
+	ql_gemm_serial(j->kernel, rows, a->d, n, dscores, a->keys, at(&a->k, batch, shared, c.first), a->k.row,
 		at_result(&a->dq, batch, head, i), a->dq.row, false);
 	ql_gemm_panel_f32(j->variant, at(&a->q, batch, head, i), 1, a->q.row, a->d, (int)rows, j->block, s->q);
-	ql_gemm_serial(j->kernel, a->d, columns, rows, s->q, j->block, s->dscores, a->keys, s->dk, a->keys, true);
+	ql_gemm_serial(j->kernel, a->d, n, rows, s->q, j->block, dscores, a->keys, s->dk + c.first, a->keys, true);
 	ql_gemm_panel_f32(j->variant, g, 1, a->g.row, a->e, (int)rows, j->block, s->g);
-	ql_gemm_serial(j->kernel, a->e, columns, rows, s->g, j->block, s->scores, a->keys, s->dv, a->keys, true);
+	ql_gemm_serial(j->kernel, a->e, n, rows, s->g, j->block, scores, a->keys, s->dv + c.first, a->keys, true);
 }
 
 /* Task t: a shared head and the heads of q that use it. */
@@ -233,8 +300,8 @@ static enum ql_status take_slots(struct ql_ctx *ctx, struct job *j, int64_t task
 	struct slot unused;
 	uint64_t bytes, widest = (uint64_t)ql_max64(j->a->d, j->a->e) + (uint64_t)j->block + 128;
 
-	/* an upper bound of a slot: 6 padded parts of (d or e, keys) and 2 of (block, keys) */
-	if (!ql_size_mul(widest, 8 * sizeof(float), &widest) ||
+	/* an upper bound of a slot: 6 padded parts of (d or e, keys) and 3 of (block, keys) */
+	if (!ql_size_mul(widest, 9 * sizeof(float), &widest) ||
 		!ql_size_mul(widest, (uint64_t)j->a->keys + 128, &bytes) || bytes > (uint64_t)1 << 48)
 		return ql_fail(ctx, QL_ERR_OVERFLOW,
 			"attention: wanted heads that fit in memory, got %lld keys of %lld", (long long)j->a->keys,

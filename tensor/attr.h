@@ -30,6 +30,9 @@ enum ql_attr_type {
 #define QL_POSITIONAL 1u /* may also be given by position, after the operands */
 #define QL_REQUIRED 2u
 #define QL_INTEGER_ONLY 4u /* an error when no integer path runs */
+/* QL_ATTR_TENSOR: the name of an operand that may be left out, after the others; in the order of the operands. `choices`: the kinds of its
+ * dtype. The op itself finds it among its operands, by the dtype. */
+#define QL_OPERAND 8u
 
 struct ql_attr {
 	const char *name;

@@ -75,6 +75,8 @@ static inline bool attended_fit(const struct ql_gpu_call *call, const struct ql_
 {
 	attended a;
 
+	if (ql_attended_more(call, in))
+		return ql_refuse(p, "attention with a mask, lengths, window or softcap");
 	for (int i = 0; i < call->n_in + call->n_out; i++) {
 		const struct ql_gpu_tensor *t = i < call->n_in ? &call->in[i] : &call->out[i - call->n_in];
 		int type = ql_element_of(t->dtype);

@@ -31,6 +31,13 @@ static inline void attended_sizes_of(
 	a->causal = ql_option_integer(call, "causal", 0);
 }
 
+/* Whether the call, with q at `in`, has a mask, lengths, window or softcap. */
+static inline bool ql_attended_more(const struct ql_gpu_call *call, const struct ql_gpu_tensor *in)
+{
+	return call->n_in - (in - call->in) > 3 || ql_option_integer(call, "window", 0) ||
+	       ql_option_number(call, "softcap", 0) > 0;
+}
+
 /* What products of q and k are multiplied by. */
 static inline double attended_scale_of(const struct ql_gpu_call *call, const struct attended_sizes *a)
 {

@@ -289,6 +289,8 @@ static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 	const struct ql_gpu_codes *c = call->out->codes;
 	attended a;
 
+	if (ql_attended_more(call, call->in))
+		return ql_refuse(p, "attention with a mask, lengths, window or softcap");
 	for (int i = 0; i < 3; i++) {
 		if (!is_one_scale(&call->in[i], p))
 			return false;

@@ -76,6 +76,8 @@ static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 
 	if (x->codes || y->codes)
 		return ql_refuse(p, "rotation of codes");
+	if (call->n_in > 1 || ql_option(call, "style") || ql_option(call, "dims"))
+		return ql_refuse(p, "rotation with style, dims or tables");
 	if (x->flags & QL_GPU_NUMBER || !ql_element_float(type) || x->rank < 2)
 		return ql_refuse(p, "wanted plain floats on the device");
 	if (ql_element_of(y->dtype) != type || !ql_dense(y))

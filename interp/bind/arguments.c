@@ -55,7 +55,8 @@ static void read_option(
 	i = ql_attr_find(attrs, key);
 	if (i < 0)
 		ql_unknown_name(L, name, "option", attrs, table);
-	read_value(L, name, &attrs[i], value, args, &args->value[i]);
+	if (!(attrs[i].flags & QL_OPERAND)) /* call.c has moved it to the operands */
+		read_value(L, name, &attrs[i], value, args, &args->value[i]);
 }
 
 /* A list of integers as the value of an option, whose name is below it. */

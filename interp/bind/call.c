@@ -130,6 +130,50 @@ static void move_second_number(lua_State *L, const struct ql_op *op, int first)
 	lua_remove(L, first + 1);
 }
 
+/* A tensor whose dtype is of one of the kinds "bool float int". */
+static bool is_operand_of(const struct ql_tensor *t, const char *kinds)
+{
+	static const char *const name[] = {[QL_KIND_FLOAT] = "float",
+		[QL_KIND_INT] = "int",
+		[QL_KIND_UINT] = "int",
+		[QL_KIND_BOOL] = "bool",
+		[QL_KIND_BINARY] = "binary"};
+
+	return !t->q && strstr(kinds, name[ql_dtypes[t->dtype].kind]);
+}
+
+/* The options that are operands become arguments after the others: nn.attention(q, k, v, {mask=m}). */
+static void move_named_operands(lua_State *L, const struct ql_op *op)
+{
+	const struct ql_attr *a = op->doc.attrs;
+	int at = 1, table = lua_gettop(L);
+	char got[QL_DESCRIPTION];
+
+	if (table == 0 || lua_type(L, table) != LUA_TTABLE)
+		return;
+	while (at < table && ql_test_operand(L, at))
+		at++;
+	for (; a && a->type != QL_ATTR_END; a++) {
+		struct ql_tensor *t;
+
+		if (!(a->flags & QL_OPERAND))
+			continue;
+		luaL_checkstack(L, 2, "too many arguments");
+		lua_pushstring(L, a->name);
+		if (lua_rawget(L, table) == LUA_TNIL) {
+			lua_pop(L, 1);
+			continue;
+		}
+		t = ql_test_tensor(L, -1);
+		if (!t || !is_operand_of(t, a->choices)) {
+			ql_value_got(L, -1, got);
+			ql_error(L, "%s: %s: wanted a tensor of %s, got %s", op->doc.name, a->name, a->choices, got);
+		}
+		lua_insert(L, at++);
+		table++;
+	}
+}
+
 static void hold_one(struct ql_ctx *ctx, struct ql_tensor *t, bool hold)
 {
 	if (t && hold)
@@ -267,6 +311,7 @@ int ql_call_op(lua_State *L, const struct ql_op *op, bool in_place)
 	f.call.op = op;
 	move_leading_string(L, op, 1);
 	move_second_number(L, op, 1);
+	move_named_operands(L, op);
 	next = op->flags & QL_LIST_IN ? read_operand_list(L, &f, 1) : read_operands(L, &f, 1);
 	f.call.attr = next <= lua_gettop(L) ? f.args.value : NULL; /* none is given: none is looked for */
 	ql_read_arguments(L, op->doc.name, op->doc.attrs, next, &f.args);

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- nn.Attention: self-attention with several heads; a cache stores the keys and values of earlier calls.
+-- nn.Attention: attention with several heads, of a sequence to itself or to another one; a cache stores the keys and values of
+-- earlier calls.
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local module = internal.import 'nn/base/module'
@@ -22,22 +23,44 @@ local function remember(cache, k, v)
 	return cache.k:narrow(3, 1, to), cache.v:narrow(3, 1, to)
 end
 
+local CALL = {name = 'Attention', options = {{'mask', 'tensor'}, {'lengths', 'tensor'}}}
+
 local function rotated(self, key, given, start)
 	local out, x = module.site(self, key, given)
-	return nn.rope(x, {start = start, out = out, base = self.base or nil})
+	return nn.rope(x, {start = start, out = out, base = self.base or nil, style = self.ropestyle or nil, dims = self.ropedims or nil})
+end
+
+-- m(x, memory, options), m(x, cache, options), m(x, options): where keys come from, a cache or nil, the options.
+local function arguments(x, other, options)
+	if other ~= nil and not base.is_tensor(other) and (type(other) ~= 'table' or not rawget(other, 'k')) then
+		if options ~= nil then base.fail('Attention: wanted a memory (tensor) or a cache (m:cache), got %s', base.describe(other)) end
+		other, options = nil, other
+	end
+	options = base.options(CALL, options)
+	if base.is_tensor(other) then return other, nil, options end
+	return x, other, options
 end
 
 return module.define(nn, {
 	name = 'Attention',
-	usage = 'nn.Attention(size, heads, {causal=false, kvheads=, headsize=, bias=true, rope=false})',
-	text = [[Self-attention of x (B, T, size): nn.Linear layers query, key, value and out, with nn.attention for each head between them.
+	usage = 'nn.Attention(size, heads, {causal=false, kvheads=, headsize=, bias=true, rope=false, window=, softcap=, scale=, memory=})',
+	text = [[Attention of x (B, T, size): nn.Linear layers query, key, value and out, with nn.attention for each head between them.
+m(x) attends to x itself, m(x, memory) to a memory (B, S, size), as a decoder does to what an encoder gives; memory= is the width of the
+memory if it is another. Options of a call come last: m(x, {mask=, lengths=}), m(x, memory, {mask=, lengths=}), as in nn.attention: a mask of bool
+(true: seen) or floats (added) that is broadcast to (B, heads, T, S), and the number of keys of each row of the batch.
 causal: no position attends to later ones. kvheads: fewer heads of keys and values, each shared by several of the query
 (grouped-query attention). headsize: the width of a head, where it is not size / heads. rope: rotary positions (nn.rope) of queries
 and keys. m(x, cache) with a cache of m:cache(B, n) continues after what earlier calls have seen.]],
 	options = {{'causal', 'true or false', 'default false'}, {'kvheads', 'integer', 'heads of keys and values (default: heads)'},
 		{'headsize', 'integer', 'of one head (default size / heads)'}, {'bias', 'true or false', 'in the layers (default true)'},
 		{'outbias', 'true or false', 'in the last layer (default: bias)'}, {'rope', 'true or false', 'default false'},
-		{'base', 'number', 'of the rotary positions (default 10000)'}},
+		{'base', 'number', 'of the rotary positions (default 10000)'},
+		{'ropestyle', 'text', "of nn.rope: 'pairs' (default) or 'half', as in Hugging Face's models"},
+		{'ropedims', 'integer', 'numbers of a head that rope turns (default: all)'},
+		{'window', 'integer', 'positions attend only to those less than this far away (default: all)'},
+		{'softcap', 'number', 'scores become softcap * tanh(score / softcap)'},
+		{'scale', 'number', 'factor of the scores (default 1 / sqrt(headsize))'},
+		{'memory', 'integer', 'width of the memory of m(x, memory) (default: size)'}},
 	example = [[m = nn.Attention(8, 2, {causal=true})
 print(m(tensor.randn(1, 5, 8)):size())  --> 1 5 8]],
 	init = function(self, options, size, heads)
@@ -49,19 +72,30 @@ print(m(tensor.randn(1, 5, 8)):size())  --> 1 5 8]],
 		local width = options.headsize and module.size('Attention', 'headsize', options.headsize) or size // heads
 		self.heads, self.kvheads, self.causal, self.rope = heads, kvheads, options.causal or false, options.rope or false
 		self.base = options.base and module.number('Attention', 'base', options.base, 0, math.huge, true) or false
+		self.ropedims = options.ropedims and module.size('Attention', 'ropedims', options.ropedims) or false
+		self.ropestyle = options.ropestyle or false
+		if self.ropestyle and self.ropestyle ~= 'half' and self.ropestyle ~= 'pairs' then
+			base.fail("Attention: ropestyle: wanted 'pairs' or 'half', got %s", base.describe(self.ropestyle))
+		end
 		self.size, self.headsize = size, width
+		self.window = options.window and module.size('Attention', 'window', options.window) or false
+		self.softcap = options.softcap and module.number('Attention', 'softcap', options.softcap, 0, math.huge, true) or false
+		self.scale = options.scale or false
+		local from = options.memory and module.size('Attention', 'memory', options.memory) or size
+		self.memorysize = from
 		local inner, outer = {bias = options.bias}, {bias = options.outbias}
 		if outer.bias == nil then outer.bias = options.bias end
 		self.query = module.child(self, nn.Linear(size, width * heads, inner), 'query')
-		self.key = module.child(self, nn.Linear(size, width * kvheads, inner), 'key')
-		self.value = module.child(self, nn.Linear(size, width * kvheads, inner), 'value')
+		self.key = module.child(self, nn.Linear(from, width * kvheads, inner), 'key')
+		self.value = module.child(self, nn.Linear(from, width * kvheads, inner), 'value')
 		self.out = module.child(self, nn.Linear(width * heads, size, outer), 'out')
 	end,
-	forward = function(self, x, cache)
+	forward = function(self, x, other, given)
+		local memory, cache, with = arguments(x, other, given)
 		local b, t = x:size()
 		local q = split_heads(self.query(x), self.heads)
-		local k = split_heads(self.key(x), self.kvheads)
-		local v = split_heads(self.value(x), self.kvheads)
+		local k = split_heads(self.key(memory), self.kvheads)
+		local v = split_heads(self.value(memory), self.kvheads)
 		if self.rope then
 			local start = cache and cache.n + 1 or 1
 			q, k = rotated(self, 'rope1', q, start), rotated(self, 'rope2', k, start)
@@ -69,7 +103,8 @@ print(m(tensor.randn(1, 5, 8)):size())  --> 1 5 8]],
 		if cache then k, v = remember(cache, module.real(k), module.real(v)) end
 		local out
 		out, q, k, v = module.site(self, 'attention1', q, k, v)
-		local y = nn.attention(q, k, v, {causal = self.causal, out = out})
+		local y = nn.attention(q, k, v, {causal = self.causal, out = out, mask = with.mask, lengths = with.lengths,
+			window = self.window or nil, softcap = self.softcap or nil, scale = self.scale or nil})
 		return self.out(y:transpose(2, 3):reshape(b, t, self.heads * self.headsize))
 	end,
 	sites = {rope1 = {'rotated_query'}, rope2 = {'rotated_key'}, attention1 = {'queries', 'keys', 'values'}},
@@ -82,9 +117,14 @@ print(m(tensor.randn(1, 5, 8)):size())  --> 1 5 8]],
 		local shown = {kvheads = self.kvheads ~= self.heads and self.kvheads or nil, rope = self.rope or nil}
 		if self.base and self.base ~= 10000 then shown.base = self.base end
 		if self.headsize * self.heads ~= self.size then shown.headsize = self.headsize end
+		for _, name in ipairs {'window', 'softcap', 'scale'} do
+			if self[name] then shown[name] = ('%g'):format(self[name]) end
+		end
+		shown.ropestyle, shown.ropedims = self.ropestyle or nil, self.ropedims or nil
+		if self.memorysize ~= self.size then shown.memory = self.memorysize end
 		if not self.query.bias then shown.bias = false end
 		if self.query.bias and not self.out.bias then shown.outbias = false end
 		return ('%d, %d%s'):format(self.size, self.heads, self.causal and ', causal' or '') ..
-			module.fields_text(shown, {'kvheads', 'headsize', 'rope', 'base', 'bias', 'outbias'})
+			module.fields_text(shown, {'kvheads', 'headsize', 'rope', 'base', 'ropestyle', 'ropedims', 'window', 'softcap', 'scale', 'memory', 'bias', 'outbias'})
 	end,
 })

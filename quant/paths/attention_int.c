@@ -78,6 +78,9 @@ static bool match(struct ql_call *call, const char **reason)
 
 	if (!ql_rescale_out_fits(call, reason))
 		return false;
+	*reason = "a mask, lengths, window or softcap";
+	if (call->n_in > 3 || ql_call_attr(call, "window") || ql_call_attr(call, "softcap"))
+		return false;
 	for (int i = 0; i < 3; i++) {
 		int own = ql_dtypes[call->in[i]->dtype].bits;
 

@@ -20,6 +20,9 @@ static bool match(struct ql_call *call, const char **reason)
 {
 	if (!ql_rescale_out_fits(call, reason) || !ql_rescale_one_scale(call->in[0], reason))
 		return false;
+	*reason = "style, dims or tables";
+	if (call->n_in > 1 || ql_call_attr(call, "style") || ql_call_attr(call, "dims"))
+		return false;
 	*reason = "codes of 4 bits";
 	return !ql_dtype_is_packed(call->in[0]->dtype) && !ql_dtype_is_packed(ql_call_attr(call, "out")->spec->dtype);
 }

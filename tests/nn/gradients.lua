@@ -292,6 +292,8 @@ for _, o in ipairs {{}, {causal=true}, {scale=0.3}} do
 	case('attention', run, apart(2, 4, 2, 3), apart(2, 2, 5, 3), apart(2, 2, 5, 3))
 end
 case('attention', function(q, k, v) return nn.attention(q, k, v, {heads=2}) end, apart(2, 3, 4), apart(2, 3, 4), apart(2, 3, 4))
+case('attention', function(q, k, v, m) return nn.attention(q, k, v, m, {softcap=2, window=2}) end, apart(1, 2, 3, 4), apart(1, 2, 3, 4),
+	apart(1, 2, 3, 2), apart(2, 1, 3))
 for name, gates in pairs {rnn=1, lstm=4, gru=3} do
 	local function run(x, h, w, u, b, d)
 		if name == 'lstm' then

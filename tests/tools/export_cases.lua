@@ -147,7 +147,14 @@ for _, kind in ipairs {'LSTM', 'GRU', 'RNN'} do
 	add(kind .. ', dynamic', exported.quantized(m, steps, {mode='dynamic', weight='int8/1'}), steps, {single=true})
 end
 add('attention', function(_, a) return nn.attention(a, a * 2, a - 1, {heads=2, causal=true}) end, steps)
+add('attention with a mask', function(self, a)
+	local y = nn.attention(a, a * 2, a - 1, {heads=2, mask=self.bias, window=2, softcap=1.5})
+	return y + nn.attention(a, a * 2, a - 1, {heads=2, mask=self.seen, causal=true}) + nn.attention(a, a, a - 1, {heads=3, softcap=0.3})
+end, steps, {parts={bias=tensor.randn(2, 1, 3), seen=tensor{{0, 1, 1}, {1, 0, 0}, {0, 1, 1}}:ne(0)}})
 add('rope', function(_, a) return nn.rope(a, {start=3}) end, steps)
+add('rope of halves', function(self, a)
+	return nn.rope(a, {style='half', dims=4, start=2}) + nn.rope(a, self.c, self.s) - nn.rope(a, self.c:narrow(2, 1, 2), self.s:narrow(2, 1, 2), {dims=2, style='half'})
+end, steps, {parts={c=tensor.randn(3, 3), s=tensor.randn(3, 3)}})
 for _, spec in ipairs {'float', 'int8/1', 'int4:4'} do
 	local m = nn.module(function(self, a) return self.rows(a:argmax(3)) end, {rows=nn.Embedding(4, 7)})
 	add('embedding ' .. spec, spec == 'float' and graph.trace(m, block[{{1, 1}}]) or exported.quantized(m, block, {mode='weight_only', weight=spec}),

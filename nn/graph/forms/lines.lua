@@ -1,4 +1,11 @@
 -- SPDX-License-Identifier: MIT
 -- Quantized form of softmax, layernorm, rmsnorm and rope: integer sums of codes, if the spec of the result is known;
 -- weight and bias of a norm remain floats.
-return {ops = {'softmax', 'layernorm', 'rmsnorm', 'rope'}, inputs = {1}, weights = {}, gives = 'codes', needs = true}
+local function plain(node)
+	return #node.inputs == 1 and not node.attrs.style and not node.attrs.dims, 'calls without style, dims and tables'
+end
+
+return {
+	{ops = {'softmax', 'layernorm', 'rmsnorm'}, inputs = {1}, weights = {}, gives = 'codes', needs = true},
+	{ops = {'rope'}, inputs = {1}, weights = {}, gives = 'codes', needs = true, fits = plain},
+}

@@ -138,6 +138,24 @@ it('half and quantized operands; large and not finite scores', function()
 	print(nn.attention(tensor.zeros(1, 2, 0, 4), tensor.zeros(1, 2, 3, 4), tensor.zeros(1, 2, 3, 4)):size())  --> 1 2 0 4
 end)
 
+it('nn.Attention takes masks, lengths and a memory', function()
+	local m = nn.Attention(8, 2, {window = 3, softcap = 2, scale = 0.5})
+	local function split(t) return t:view(t:size(1), t:size(2), 2, 4):transpose(2, 3) end
+	local x, seen = tensor.randn(2, 5, 8), tensor.rand(2, 1, 5, 5):gt(0.4)
+	local y = nn.attention(split(m.query(x)), split(m.key(x)), split(m.value(x)), {mask = seen, window = 3, softcap = 2, scale = 0.5})
+	assert(m(x, {mask = seen}):eq(m.out(y:transpose(2, 3):reshape(2, 5, 8))):all():item())
+	print((tostring(m):match '^[^\n]*%)'))  --> Attention(8, 2, window=3, softcap=2, scale=0.5)
+	local cross = nn.Attention(8, 2, {memory = 6})
+	local memory, lengths = tensor.randn(2, 7, 6), tensor{7, 3, dtype = 'int32'}
+	local z = cross(x, memory, {lengths = lengths})
+	print(z:size())  --> 2 5 8
+	assert(z[2]:metrics(cross(x, memory:narrow(2, 1, 3))[2]).max < 1e-6 and z[1]:metrics(cross(x, memory)[1]).max < 1e-6)
+	print(graph.trace(cross, {x, memory}):run {x, memory}:size())  --> 2 5 8
+	refused("Attention: unknown option 'masks'", m, x, {masks = seen})
+	refused('Attention: mask: wanted tensor, got 3', m, x, {mask = 3})
+	refused('Attention: wanted a memory (tensor) or a cache (m:cache), got 3', m, x, 3, {})
+end)
+
 local x = tensor.zeros(1, 2, 3, 4)
 for _, call in ipairs {
 	{'wanted q, k and v of shape (batch, heads, time, d), or heads=', tensor.zeros(3, 4), x, x},

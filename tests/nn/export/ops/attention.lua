@@ -14,6 +14,14 @@ exported.functions({
 	['more keys than queries'] = function(_, a) return nn.attention(a:narrow(2, 3, 2), a, a - 1, {heads=2, causal=true}) end,
 }, x)
 exported.functions({
+	['added mask'] = function(_, a) return nn.attention(heads(a, 4), heads(a * 2, 4), heads(a - 1, 4), {mask=heads(a, 4):narrow(4, 1, 1):transpose(3, 4)}) end,
+	['mask of bool'] = function(_, a) return nn.attention(heads(a, 2), heads(a * 2, 2), heads(a - 1, 2), {mask=a:narrow(3, 1, 5):unsqueeze(2):gt(0.5)}) end,
+	lengths = function(_, a)
+		return nn.attention(heads(a, 2), heads(a * 2, 2), heads(a - 1, 2), {lengths=a:select(2, 1):narrow(2, 1, 5):argmax(2):to 'int32', causal=true})
+	end,
+	['window and softcap'] = function(_, a) return nn.attention(a, a * 2, a - 1, {heads=4, window=2, softcap=0.7}) end,
+}, x)
+exported.functions({
 	rope = function(_, a) return nn.rope(a) end,
 	['rope on heads'] = function(_, a) return nn.rope(heads(a, 2), {start=7, base=500}) end,
 	['rope along another axis'] = function(_, a) return nn.rope(a:view(a:size(1), 5, 2, 8), {axis=2}) end,
