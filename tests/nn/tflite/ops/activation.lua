@@ -1,0 +1,48 @@
+-- SPDX-License-Identifier: MIT
+-- labels: quick
+-- Ops of TFLite of one operand: floats by formulas, codes of LiteRT 2.3's reference kernels.
+local tflite = dofile 'tests/tools/tflite.lua'
+local run, equal = tflite.run, tflite.equal
+tensor.seed(3)
+local function ints(...) return tensor {dtype = 'int32', ...} end
+
+local x = tensor.randn(2, 3, 5) * 3
+local function each(f)
+	local list = x:view(-1):totable()
+	for i, v in ipairs(list) do list[i] = f(v) end
+	return tensor(list):view(2, 3, 5)
+end
+
+it('applies functions', function()
+	for op, f in pairs {RELU = function(v) return math.max(v, 0) end, RELU6 = function(v) return math.min(math.max(v, 0), 6) end,
+		RELU_N1_TO_1 = function(v) return math.min(math.max(v, -1), 1) end, LOGISTIC = function(v) return 1 / (1 + math.exp(-v)) end,
+		EXP = math.exp, NEG = function(v) return -v end, ABS = math.abs, SQUARE = function(v) return v * v end, FLOOR = math.floor, CEIL = math.ceil,
+		SIN = math.sin, COS = math.cos, ELU = function(v) return v > 0 and v or math.exp(v) - 1 end,
+		HARD_SWISH = function(v) return v * math.min(math.max(v + 3, 0), 6) / 6 end} do
+		assert(equal(run(op, {x}), each(f), 1e-4), op)
+	end
+	local positive = x:abs() + 0.1
+	assert(equal(run('LOG', {positive}), positive:log()) and equal(run('SQRT', {positive}), positive:sqrt()) and equal(run('RSQRT', {positive}), positive:rsqrt()))
+	assert(equal(run('TANH', {x}), x:tanh()) and equal(run('ROUND', {tensor {0.5, 1.5, -2.6}}), {0, 2, -3}) and equal(run('SIGN', {tensor {-3, 0, 2}}), {-1, 0, 1}))
+	assert(equal(run('LEAKY_RELU', {x}, {alpha = 0.25}), each(function(v) return v > 0 and v or v / 4 end)))
+	assert(equal(run('GELU', {x}), x:gelu()) and equal(run('GELU', {x}, {approximate = true}), x:gelu {approximate = 'tanh'}))
+	assert(equal(run('PRELU', {x, tensor {0, 1, 2, 3, 4}}, nil, {fixed = {2}}), tensor.where(x:gt(0), x, x * tensor {0, 1, 2, 3, 4})))
+	assert(equal(run('LOGICAL_NOT', {tensor {1, -1}:gt(0)}, nil, {out = {type = 'BOOL'}}):to 'float32', {0, 1}))
+end)
+
+it('works along the channels', function()
+	assert(equal(run('SOFTMAX', {x}, {beta = 0.5}), (x * 0.5):softmax()) and equal(run('LOG_SOFTMAX', {x}), x:logsoftmax()))
+	assert(equal(run('L2_NORMALIZATION', {x}, {}), x / x:square():sum {axis = 3, keep = true}:sqrt()))
+	assert(equal(run('L2_NORMALIZATION', {x * 0}, {}), x * 0))
+end)
+
+it('has the codes of LiteRT', function()
+	local function spec(scale, zero) return {dtype = 'int8', scheme = 'asymmetric', scale = scale, zero_point = zero} end
+	local q = tensor {-128, -100, -3, 0, 5, 64, 90, 127}:sub(3):mul(0.05):quantize(spec(0.05, 3))
+	assert(equal(run('LOGISTIC', {q}, nil, {out = {type = 'INT8', scale = 1 / 256, zero = -128}}), {-128, -127, -19, -10, 6, 116, 125, 127}, 0))
+	assert(equal(run('TANH', {q}, nil, {out = {type = 'INT8', scale = 1 / 128, zero = 0}}), {-128, -128, -37, -19, 13, 127, 127, 127}, 0))
+	assert(equal(run('RELU', {q}, nil, {out = {type = 'INT8', scale = 0.04, zero = -10}}), {-10, -10, -10, -10, -7, 66, 99, 127}, 0))
+	assert(equal(run('RELU6', {q}, nil, {out = {type = 'INT8', scale = 0.06, zero = -10}}), {-10, -10, -10, -10, -8, 41, 63, 90}, 0))
+	assert(run('LEAKY_RELU', {q}, {alpha = 0.25}, {out = {type = 'INT8', scale = 0.05, zero = 3}}):codes():totable()[2] == -23)
+	assert(run('PRELU', {q, tensor {0.5}}, nil, {fixed = {2}, out = {type = 'INT8', scale = 0.05, zero = 3}}):quantized())
+end)
