@@ -40,19 +40,18 @@ static struct ql_tensor *codes_of(const struct shape *s, int64_t heads, int64_t 
 static struct ql_tensor *core(struct ql_tensor **in, const struct shape *s, double scale, const struct ql_spec *out)
 {
 	struct ql_call call = {.op = ql_op_by_name(ql_nn_ops, "attention"), .in = in, .n_in = 3};
-	struct ql_value attr[8] = {{.set = false}};
+	struct ql_value attr[16] = {{.set = false}};
 	const struct ql_attr *a = call.op->doc.attrs;
 
 	for (int i = 0; a[i].type != QL_ATTR_END; i++) {
-		attr[i].set = strcmp(a[i].name, "heads") || s->joined;
 		if (!strcmp(a[i].name, "causal"))
-			attr[i].b = s->causal;
+			attr[i] = (struct ql_value){.set = true, .b = s->causal};
 		else if (!strcmp(a[i].name, "scale"))
-			attr[i].f = scale;
+			attr[i] = (struct ql_value){.set = true, .f = scale};
 		else if (!strcmp(a[i].name, "heads"))
-			attr[i].i = s->heads;
-		else
-			attr[i].spec = out;
+			attr[i] = (struct ql_value){.set = s->joined, .i = s->heads};
+		else if (!strcmp(a[i].name, "out"))
+			attr[i] = (struct ql_value){.set = true, .spec = out};
 	}
 	call.attr = attr;
 	return ql_op_apply(ctx, &call) ? NULL : call.out[0];

@@ -4,7 +4,6 @@
 local tflite = dofile 'tests/tools/tflite.lua'
 local run, equal = tflite.run, tflite.equal
 tensor.seed(3)
-local function ints(...) return tensor {dtype = 'int32', ...} end
 
 local function image(x) return x:permute(1, 4, 2, 3) end
 local function plain(x) return x:permute(1, 3, 4, 2) end

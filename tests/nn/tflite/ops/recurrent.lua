@@ -4,7 +4,6 @@
 local tflite = dofile 'tests/tools/tflite.lua'
 local run, equal = tflite.run, tflite.equal
 tensor.seed(3)
-local function ints(...) return tensor {dtype = 'int32', ...} end
 
 local function lstm(options, gates, more)
 	local n, hidden = 3, 4
