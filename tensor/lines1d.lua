@@ -47,7 +47,7 @@ local function convolve(entry, op, x, w, bias, options, ...)
 	if select('#', ...) > 0 then base.surplus(name, 4, ...) end
 	if bias ~= nil and not base.is_tensor(bias) and options == nil then bias, options = nil, bias end
 	local rows = w
-	if not (base.is_tensor(w) and w:dim() == 2 and options and options.k) then rows = image(name, entry.weight, w) end
+	if not (base.is_tensor(w) and w:dim() == 2 and type(options) == 'table' and options.k) then rows = image(name, entry.weight, w) end
 	x = image(name, 'x (n, c, l)', x)
 	local o = options_of(entry, options)
 	return (bias and x[op](x, rows, bias, o) or x[op](x, rows, o)):squeeze(3)
