@@ -179,9 +179,11 @@ function node:spec(act, rounding, i)
 	if not scales then return nil end
 	if scales.several then self:fail('output: wanted one scale for the whole tensor, got %d', #scales.scale) end
 	local fields = {dtype = self.file:dtype(t), scale = scales.scale[1], rounding = rounding}
-	if scales.zero[1] ~= 0 or fields.dtype:find '^u' then fields.scheme, fields.zero_point = 'asymmetric', scales.zero[1] end
 	if act == 'tanh' then self:fail 'activation: wanted relu, relu6 or relu_n1_to_1 of codes, got tanh' end
 	if act then fields.quant_min, fields.quant_max = bounds_of(self, act, t, scales.scale[1], scales.zero[1]) end
+	if scales.zero[1] ~= 0 or fields.dtype:find '^u' or fields.quant_min or fields.quant_max then
+		fields.scheme, fields.zero_point = 'asymmetric', scales.zero[1]
+	end
 	return quant.spec(fields)
 end
 

@@ -42,6 +42,7 @@ it('has the codes of LiteRT', function()
 	assert(equal(run('TANH', {q}, nil, {out = {type = 'INT8', scale = 1 / 128, zero = 0}}), {-128, -128, -37, -19, 13, 127, 127, 127}, 0))
 	assert(equal(run('RELU', {q}, nil, {out = {type = 'INT8', scale = 0.04, zero = -10}}), {-10, -10, -10, -10, -7, 66, 99, 127}, 0))
 	assert(equal(run('RELU6', {q}, nil, {out = {type = 'INT8', scale = 0.06, zero = -10}}), {-10, -10, -10, -10, -8, 41, 63, 90}, 0))
+	assert(equal(run('RELU', {q}, nil, {out = {type = 'INT8', scale = 0.05, zero = 0}}), {0, 0, 0, 0, 2, 61, 87, 124}, 0)) -- bounds at the zero point 0
 	assert(run('LEAKY_RELU', {q}, {alpha = 0.25}, {out = {type = 'INT8', scale = 0.05, zero = 3}}):codes():totable()[2] == -23)
 	assert(run('PRELU', {q, tensor {0.5}}, nil, {fixed = {2}, out = {type = 'INT8', scale = 0.05, zero = 3}}):quantized())
 end)
