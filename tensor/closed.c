@@ -48,7 +48,10 @@ enum ql_status ql_closed_open(struct ql_ctx *ctx, struct ql_storage *s)
 	void *dense;
 
 	if (!c || c->opened) {
-		*(c ? &c->opened : &s->pins) += 1;
+		if (c)
+			c->opened++;
+		else
+			s->pins++;
 		return QL_OK;
 	}
 	dense = ql_dtype_is_packed(c->dtype) ? ql_alloc_zeroed(ctx, c->dense) : ql_alloc(ctx, c->dense);
@@ -76,7 +79,8 @@ void ql_closed_close(struct ql_ctx *ctx, struct ql_storage *s)
 	bool written, before = ctx->finishing;
 
 	if (!c) {
-		s->pins -= s->pins > 0; /* an operand with its channels last was left as it was, and opened by a path */
+		if (s->pins > 0)
+			s->pins--; /* else an operand with its channels last was left as it was, and opened by a path */
 		return;
 	}
 	if (c->kind->once || --c->opened > 0) /* once: it was left as it is */

@@ -91,9 +91,13 @@ which pairs follows the order of the file. help 'npy', 'safetensors' and so on d
 an error of one line, whatever is in it.
 
 With metadata=true the second result is a table of what the file says beside its tensors (.gguf, .safetensors), which `tensor.save` takes
-as metadata=.]],
+as metadata=.
+
+With map=true loading takes no time and no memory of its own: pages of the file are read when they are used, and writing to such a tensor
+changes memory alone. No other program may shorten the file meanwhile, which would end this one; saving here replaces files and is safe.]],
 	options = {{'device', 'text', 'where the tensors will be (default cpu, see --device)'},
-		{'metadata', 'true or false', 'give the metadata, too (default false)'}},
+		{'metadata', 'true or false', 'give the metadata, too (default false)'},
+		{'map', 'true or false', '.safetensors, .gguf: large plain tensors are the file itself, read when they are used (default false)'}},
 	example = [[file = os.tmpname() .. '.npz'
 tensor.save(file, {a=tensor{1,2}, b=tensor{{3}}})
 for name, x in pairs(tensor.load(file)) do print(name, x:nelem()) end  --> a 2
@@ -103,7 +107,7 @@ function tensor.load(file, options)
 	check_file('load', file)
 	options = base.options(load, options)
 	if file:find '%.csv$' then fail("load: %s: wanted a file of tensors, got a table of text; bench.load '…csv' gives a report, r:column(name) its numbers", file) end
-	local names, tensors, single, keys, values = internal.load_file(file, options.device)
+	local names, tensors, single, keys, values = internal.load_file(file, options.device, options.map)
 	if not names then fail('%s', tensors) end
 	if single then return tensors[1] end
 	if options.metadata then return named(names, tensors), metadata(keys, values) end

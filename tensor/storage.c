@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tensor/closed.h"
+#include "tensor/mapping.h"
 
 #define MOST 4 /* slots per storage; the oldest is dropped */
 
@@ -15,6 +16,11 @@
 #define INLINE_OFFSET 64 /* preserves the alignment of ql_alloc */
 
 _Static_assert(sizeof(struct ql_storage) <= INLINE_OFFSET, "the bytes begin behind the storage");
+
+struct ql_storage_of_mapping {
+	struct ql_storage base;
+	struct ql_mapping *mapping;
+};
 
 static void *inline_data(struct ql_storage *s)
 {
@@ -41,14 +47,40 @@ static void free_bytes(struct ql_ctx *ctx, struct ql_storage *s)
 		ql_storage_release(ctx, s->remote->mirror);
 		s->device->free(ctx, s->device, s->remote->at, s->bytes);
 		ql_free(ctx, s->remote);
+	} else if (s->mapped) {
+		ql_mapping_release(ctx, ((struct ql_storage_of_mapping *)s)->mapping);
+		s->mapped = 0;
 	} else if (s->data != inline_data(s)) {
 		s->device->free(ctx, s->device, s->data, s->bytes);
 	}
 }
 
-struct ql_storage *ql_storage_new(struct ql_ctx *ctx, const struct ql_device *device, size_t bytes)
+/* The version of a new storage in the host's memory. */
+static uint64_t next_version(void)
 {
 	static uint64_t made; /* by the interpreter's thread */
+
+	return ++made << 20;
+}
+
+struct ql_storage *ql_storage_mapped(struct ql_ctx *ctx, struct ql_mapping *m, void *data, size_t bytes)
+{
+	struct ql_storage_of_mapping *s = ql_alloc(ctx, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->base = (struct ql_storage){.refs = 1,
+		.mapped = 1,
+		.bytes = bytes,
+		.version = next_version(),
+		.data = data,
+		.device = &ql_device_cpu};
+	s->mapping = ql_mapping_keep(m);
+	return &s->base;
+}
+
+struct ql_storage *ql_storage_new(struct ql_ctx *ctx, const struct ql_device *device, size_t bytes)
+{
 	bool inside = !device->remote && bytes <= INLINE_BYTES;
 	struct ql_storage *s = ql_alloc(ctx, inside ? INLINE_OFFSET + bytes : sizeof(*s));
 
@@ -56,7 +88,7 @@ struct ql_storage *ql_storage_new(struct ql_ctx *ctx, const struct ql_device *de
 		return NULL;
 	*s = (struct ql_storage){.refs = 1, .bytes = bytes, .device = device};
 	if (!device->remote)
-		s->version = ++made << 20;
+		s->version = next_version();
 	if (!device->remote)
 		s->data = inside ? inline_data(s) : device->alloc(ctx, device, bytes);
 	if (device->remote ? !alloc_remote(ctx, s) : !s->data) {

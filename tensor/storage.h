@@ -9,6 +9,7 @@
 #include "tensor/device.h"
 
 struct ql_closed;
+struct ql_mapping;
 struct ql_storage;
 
 /* Bytes that the host cannot read (tensor/remote.h). */
@@ -21,7 +22,8 @@ struct ql_remote {
 
 struct ql_storage {
 	int refs;
-	int pins; /* holders of `data`: dense codes stay where they are (closed.h) */
+	int pins : 31;       /* holders of `data`: dense codes stay where they are (closed.h) */
+	unsigned mapped : 1; /* `data` is in a mapped file, and this a struct ql_storage_of_mapping (storage.c) */
 	size_t bytes;
 	uint64_t version;
 	void *data;               /* NULL if the storage is remote or closed */
@@ -49,6 +51,8 @@ struct ql_derived {
 
 /* Gives a storage of `bytes` uninitialized bytes; NULL with a message when out of memory. */
 struct ql_storage *ql_storage_new(struct ql_ctx *ctx, const struct ql_device *device, size_t bytes);
+/* Gives a storage of bytes within the mapping, which it keeps. */
+struct ql_storage *ql_storage_mapped(struct ql_ctx *ctx, struct ql_mapping *m, void *data, size_t bytes);
 /* A storage in another layout (closed.h), which owns c. */
 struct ql_storage *ql_storage_closed(struct ql_ctx *ctx, struct ql_closed *c);
 struct ql_storage *ql_storage_keep(struct ql_storage *s);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tensor/mapping.h"
 #include "tensor/qparams.h"
 #include "tensor/ragged.h"
 #include "tensor/remote.h"
@@ -96,6 +97,31 @@ enum ql_status ql_tensor_new_on(struct ql_ctx *ctx, const struct ql_device *devi
 		status = clear(t->storage);
 	if (status)
 		ql_tensor_release(ctx, t);
+	else
+		*out = t;
+	return status;
+}
+
+enum ql_status ql_tensor_mapped(struct ql_ctx *ctx, unsigned dtype, int rank, const int64_t *shape,
+	struct ql_mapping *m, uint64_t offset, struct ql_tensor **out)
+{
+	struct ql_tensor *t = ql_alloc(ctx, sizeof(*t));
+	uint64_t bytes;
+	enum ql_status status = t ? QL_OK : QL_ERR_MEMORY;
+
+	*out = NULL;
+	if (!status) {
+		*t = (struct ql_tensor){.refs = 1, .dtype = (uint8_t)dtype, .rank = (uint8_t)rank};
+		for (int d = 0; d < rank; d++)
+			t->shape[d] = shape[d];
+		status = layout(ctx, t, &bytes);
+	}
+	if (!status) {
+		t->storage = ql_storage_mapped(ctx, m, m->base + offset, (size_t)bytes);
+		status = t->storage ? QL_OK : QL_ERR_MEMORY;
+	}
+	if (status)
+		ql_free(ctx, t);
 	else
 		*out = t;
 	return status;

@@ -12,6 +12,7 @@
 #include "tensor/dtype.h"
 #include "tensor/storage.h"
 
+struct ql_mapping;
 struct ql_node;
 struct ql_qparams;
 
@@ -41,6 +42,10 @@ enum ql_status ql_tensor_new_on(struct ql_ctx *ctx, const struct ql_device *devi
 	const int64_t *shape, struct ql_tensor **out);
 enum ql_status ql_tensor_zeros_on(struct ql_ctx *ctx, const struct ql_device *device, unsigned dtype, int rank,
 	const int64_t *shape, struct ql_tensor **out);
+/* Gives a contiguous tensor whose elements are the bytes of a mapped file (mapping.h) from `offset` on, which are there and aligned. The
+ * dtype is not packed. */
+enum ql_status ql_tensor_mapped(struct ql_ctx *ctx, unsigned dtype, int rank, const int64_t *shape,
+	struct ql_mapping *m, uint64_t offset, struct ql_tensor **out);
 /* Gives a rank-0 float32 tensor. */
 enum ql_status ql_tensor_of_f32(struct ql_ctx *ctx, float value, struct ql_tensor **out);
 /* Gives a second header of the same storage and quant params, without the tape node. */

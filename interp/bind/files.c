@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Files of tensors for the prelude, where tensor.load and tensor.save are (tensor/library.lua):
- *	internal.load_file(path [, device]) -> names, tensors, single, keys, values; or nil, message
+ *	internal.load_file(path [, device [, map]]) -> names, tensors, single, keys, values; or nil, message
  *	internal.save_file(path, names, tensors, compress, keys, values) -> true; or nil, message
  * names and tensors are lists of one length, as are keys and values of metadata; single: the format holds one tensor without a
  * name. A value is a number, a boolean, a text, a list of texts or, for lists of numbers, a tensor of one axis.
@@ -207,17 +207,18 @@ static int load_file(lua_State *L)
 	struct list_box *b = list_box_new(L);
 	const struct ql_device *device = b->ctx->device ? b->ctx->device : &ql_device_cpu;
 	const char *name = luaL_optstring(L, 2, NULL);
+	bool map = lua_toboolean(L, 3);
 	const struct ql_format *format = NULL;
 	enum ql_status status = name ? ql_device_by_name(b->ctx, "load: device", name, &device) : QL_OK;
 	int n;
 
 	if (status)
 		return ql_raise(L, status);
-	status = ql_file_load(b->ctx, path, &b->list, &format);
+	status = (map ? ql_file_load_mapped : ql_file_load)(b->ctx, path, &b->list, &format);
 
 	if (status == QL_ERR_MEMORY) {
 		ql_collect(L);
-		status = ql_file_load(b->ctx, path, &b->list, &format);
+		status = (map ? ql_file_load_mapped : ql_file_load)(b->ctx, path, &b->list, &format);
 	}
 	if (status)
 		return failed(L);

@@ -55,7 +55,7 @@ local function load_folder(folder)
 end
 
 local function load_gguf(file)
-	local t, metadata = tensor.load(file, {metadata = true})
+	local t, metadata = tensor.load(file, {map = true, metadata = true})
 	local name = fields.new(file, metadata)
 	local architecture = name:choice('general.architecture', known.gguf)
 	local c = fields.new(file, metadata, metadata['general.architecture'] .. '.')
@@ -95,7 +95,7 @@ other.
 
 A folder of Hugging Face has config.json and model.safetensors, or model.safetensors.index.json and its shards; a .gguf file has all in
 one; a .bin file is a checkpoint of llama2.c (version 0). Architectures: llama (also mistral), qwen2, gpt2. Parameters keep their dtypes;
-with weights of 16 bits activations are float32. Quantized tensors stay as they are in the file. What the model cannot compute (other
+with weights of 16 bits activations are float32. Large ones are the mapped file (`tensor.load`, map=true). Quantized tensors stay as they are in the file. What the model cannot compute (other
 architectures, scaled rotary positions, experts) is an error, as is every tensor that is missing or left over. A sliding window
 limits the context of the model, within which it has no effect.
 

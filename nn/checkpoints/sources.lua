@@ -40,7 +40,7 @@ end
 local function indexed(folder, path)
 	local map, all = sources.json(path).weight_map, {}
 	for _, file in ipairs(shards(path, map)) do
-		for name, value in pairs(tensor.load(folder .. '/' .. file)) do
+		for name, value in pairs(tensor.load(folder .. '/' .. file, {map = true})) do
 			if map[name] ~= file then
 				fail("load: %s/%s: wanted the tensors that the index names for it, got '%s'", folder, file, base.word(name))
 			end
@@ -64,7 +64,7 @@ function sources.folder(folder)
 	local values, text = sources.json(config)
 	local c = fields.new(config, values)
 	c.text = text
-	return c, function() return internal.exists(index) and indexed(folder, index) or tensor.load(whole) end
+	return c, function() return internal.exists(index) and indexed(folder, index) or tensor.load(whole, {map = true}) end
 end
 
 return sources

@@ -7,7 +7,8 @@
 
 #include "tensor/ragged.h"
 
-#define PIECE 1024 /* unsigned integers widened at a time */
+#define LEAST_MAPPED 4096 /* bytes of a tensor; smaller ones are copied */
+#define PIECE 1024        /* unsigned integers widened at a time */
 
 enum ql_status ql_elements_size(struct ql_ctx *ctx, int rank, const int64_t *shape, unsigned bytes, uint64_t *out)
 {
@@ -112,6 +113,17 @@ enum ql_status ql_elements_read(
 		*out = NULL;
 	}
 	return status;
+}
+
+enum ql_status ql_elements_map(const struct ql_reader *r, unsigned dtype, int rank, const int64_t *shape,
+	uint64_t offset, uint64_t bytes, struct ql_tensor **out)
+{
+	bool plain = !ql_dtype_is_packed(dtype) && !ql_dtype_is_bool(dtype);
+
+	*out = NULL;
+	if (!r->mapping || !plain || bytes < LEAST_MAPPED || offset % (ql_dtypes[dtype].bits / 8))
+		return QL_OK;
+	return ql_tensor_mapped(r->ctx, dtype, rank, shape, r->mapping, offset, out);
 }
 
 uint64_t ql_elements_bytes(const struct ql_tensor *t)

@@ -24,6 +24,11 @@ enum ql_status ql_elements_size(struct ql_ctx *ctx, int rank, const int64_t *sha
 enum ql_status ql_elements_read(struct ql_stream *s, const struct ql_element_wire *wire, int rank, const int64_t *shape,
 	struct ql_tensor **out);
 
+/* Gives the elements at `offset` in place if the file is mapped and has them as memory does; else *out is NULL. The bytes have been checked to be
+ * there. */
+enum ql_status ql_elements_map(const struct ql_reader *r, unsigned dtype, int rank, const int64_t *shape,
+	uint64_t offset, uint64_t bytes, struct ql_tensor **out);
+
 /* Bytes of the elements only: whole bytes per row for packed types, and per channel where channels differ in bits. */
 uint64_t ql_elements_bytes(const struct ql_tensor *t);
 /* Writes the elements of the view in row-major order, little-endian; a view with gaps is copied first. */

@@ -86,8 +86,8 @@ static enum ql_status unknown(struct ql_ctx *ctx, bool writing)
 	return ql_fail(ctx, QL_ERR_UNSUPPORTED, "wanted a file name that ends in one of %s", names);
 }
 
-enum ql_status ql_file_load(
-	struct ql_ctx *ctx, const char *path, struct ql_named_list *out, const struct ql_format **format)
+static enum ql_status load_file(
+	struct ql_ctx *ctx, const char *path, bool map, struct ql_named_list *out, const struct ql_format **format)
 {
 	const struct ql_format *f = ql_format_of(path);
 	struct ql_reader r;
@@ -98,6 +98,8 @@ enum ql_status ql_file_load(
 		if (!f)
 			status = unknown(ctx, false);
 	}
+	if (!status && map)
+		ql_reader_map(&r);
 	if (!status)
 		status = f->load(&r, out);
 	ql_reader_close(&r);
@@ -107,6 +109,18 @@ enum ql_status ql_file_load(
 		return QL_OK;
 	ql_named_clear(ctx, out);
 	return ql_file_fail(ctx, status, "load", path);
+}
+
+enum ql_status ql_file_load(
+	struct ql_ctx *ctx, const char *path, struct ql_named_list *out, const struct ql_format **format)
+{
+	return load_file(ctx, path, false, out, format);
+}
+
+enum ql_status ql_file_load_mapped(
+	struct ql_ctx *ctx, const char *path, struct ql_named_list *out, const struct ql_format **format)
+{
+	return load_file(ctx, path, true, out, format);
 }
 
 /* Checks before the file is written. */

@@ -41,6 +41,9 @@ const struct ql_format *ql_format_of(const char *path);
  * that names the file. */
 enum ql_status ql_file_load(
 	struct ql_ctx *ctx, const char *path, struct ql_named_list *out, const struct ql_format **format);
+/* The same, with large plain tensors of formats that store them so (.safetensors, .gguf) in the mapped file (tensor/mapping.h). */
+enum ql_status ql_file_load_mapped(
+	struct ql_ctx *ctx, const char *path, struct ql_named_list *out, const struct ql_format **format);
 /* Saves atomically. A single entry with the name "" is an unnamed tensor: formats for several tensors call it
  * "arr_0" (.npz, as NumPy does) or "tensor" (.safetensors). */
 enum ql_status ql_file_save(struct ql_ctx *ctx, const char *path, const struct ql_named_list *list, unsigned flags);

@@ -119,7 +119,11 @@ enum ql_status ql_gguf_read(const struct ql_reader *r, const struct ql_gguf_entr
 	if (type->format) {
 		status = read_quantized(r, e, type, out);
 	} else {
-		status = ql_tensor_new(r->ctx, type->dtype, e->rank, e->shape, out);
+		status = ql_elements_map(r, type->dtype, e->rank, e->shape, e->offset, e->bytes, out);
+		if (!status && *out)
+			return QL_OK;
+		if (!status)
+			status = ql_tensor_new(r->ctx, type->dtype, e->rank, e->shape, out);
 		if (!status)
 			status = ql_reader_at(r, e->offset, e->bytes, (*out)->storage->data, e->name);
 	}

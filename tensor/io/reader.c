@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tensor/mapping.h"
+
 #define CHUNK ((uint64_t)8 << 20) /* bytes between two polls of the interrupt flag: a few milliseconds */
 
 static enum ql_status system_error(struct ql_ctx *ctx, const char *what)
@@ -49,6 +51,13 @@ void ql_reader_close(struct ql_reader *r)
 	if (r->fd >= 0)
 		close(r->fd);
 	r->fd = -1;
+	ql_mapping_release(r->ctx, r->mapping);
+	r->mapping = NULL;
+}
+
+void ql_reader_map(struct ql_reader *r)
+{
+	r->mapping = ql_mapping_new(r->ctx, r->fd, r->size);
 }
 
 enum ql_status ql_reader_check(const struct ql_reader *r, uint64_t offset, uint64_t n, const char *what)

@@ -3,7 +3,7 @@
  * bytes of the file.
  *
  * Reads use pread directly into the destination. With a memory map, SIGBUS would end the program if another process
- * truncates the file; here that is an error.
+ * truncates the file; here that is an error. So files are mapped only where the caller asks for it (ql_file_load_mapped).
  */
 #ifndef QUOLL_TENSOR_IO_READER_H
 #define QUOLL_TENSOR_IO_READER_H
@@ -20,6 +20,7 @@ struct ql_reader {
 	int fd;                /* -1 for memory */
 	const uint8_t *memory; /* borrowed */
 	uint64_t size;
+	struct ql_mapping *mapping; /* the whole file; NULL: elements are copied */
 };
 
 /* Regular files only: a pipe or device has no size to check against. Messages omit the path; the caller
@@ -28,6 +29,8 @@ enum ql_status ql_reader_open(struct ql_ctx *ctx, const char *path, struct ql_re
 /* Reads from memory instead; nothing to close. */
 void ql_reader_memory(struct ql_ctx *ctx, const void *data, uint64_t size, struct ql_reader *r);
 void ql_reader_close(struct ql_reader *r);
+/* Maps the file, if the system can. */
+void ql_reader_map(struct ql_reader *r);
 
 /* Fails with QL_ERR_FORMAT naming `what` unless the file has n bytes at `offset`. */
 enum ql_status ql_reader_check(const struct ql_reader *r, uint64_t offset, uint64_t n, const char *what);

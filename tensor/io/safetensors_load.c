@@ -85,9 +85,12 @@ static enum ql_status read_elements(
 	*out = NULL;
 	if (!status && e->note)
 		status = ql_note_read(f->ctx, f->text + e->note, note);
-	if (!status)
+	if (!status && !e->note && !fields.wire->is_unsigned)
+		status = ql_elements_map(f->r, fields.wire->dtype, fields.rank, fields.shape, f->data + e->begin,
+			e->end - e->begin, out);
+	if (!status && !*out)
 		status = ql_stream_open(&s, f->r, f->data + e->begin, e->end - e->begin, QL_STORED, 0);
-	if (status)
+	if (status || *out)
 		return status;
 	if (e->note && note->ragged)
 		status = read_rows(f, &s, &fields, out);

@@ -194,3 +194,22 @@ it('the metadata of .safetensors are texts', function()
 	local ok, message = pcall(tensor.save, file, {w = tensor.ones(1)}, {metadata = {n = 1}})
 	assert(not ok and message:find('metadata: n: wanted a text', 1, true), message)
 end)
+
+it('map=true: the same values, and writing leaves the file alone', function()
+	local file, x = os.tmpname(), tensor.randn(64, 32)
+	for _, ending in ipairs {'.gguf', '.safetensors'} do
+		tensor.save(file .. ending, {x = x, h = x:to 'bfloat16', q = x:quantize 'q4_0', b = x:gt(0):to 'int8', small = tensor {1, 2}})
+		local t, plain = tensor.load(file .. ending, {map = true}), tensor.load(file .. ending)
+		for name, value in pairs(plain) do
+			assert(t[name]:dtype() == value:dtype() and (t[name] - value):abs():max():item() == 0, name)
+		end
+		t.x:mul_(2)
+		assert(t.x:eq(x * 2):all():item() and tensor.load(file .. ending).x:eq(x):all():item())
+		tensor.save(file .. ending, {x = x + 1}) -- replaces the file, not its old bytes
+		assert(t.h:eq(x:to 'bfloat16'):all():item())
+		local view = t.h[3]
+		t = nil -- luacheck: ignore 311
+		collectgarbage()
+		assert(view:eq(x:to('bfloat16')[3]):all():item())
+	end
+end)
