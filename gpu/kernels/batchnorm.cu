@@ -39,6 +39,7 @@ struct work {
 	vector weight, bias, mean, var, dweight, dbias;
 	bool dense, training, updates, back;
 	double epsilon, momentum;
+	bool unbiased;
 };
 
 #define ANY (-1)
@@ -189,7 +190,7 @@ template <typename T> QL_KERNEL(THREADS) set_lines(work k)
 		k.line[c] = l;
 		if (k.updates) {
 			put(k.mean, c, (1 - k.momentum) * get(k.mean, c) + k.momentum * mean);
-			put(k.var, c, (1 - k.momentum) * get(k.var, c) + k.momentum * var * (m / (m - 1)));
+			put(k.var, c, (1 - k.momentum) * get(k.var, c) + k.momentum * var * (k.unbiased ? m / (m - 1) : 1));
 		}
 	}
 }
@@ -312,6 +313,7 @@ static struct work work_of(const struct ql_gpu_call *call)
 	k.updates = k.training && !back && call->n_in == 5;
 	k.epsilon = ql_option_number(call, "eps", 1e-5);
 	k.momentum = ql_option_number(call, "momentum", 0.1);
+	k.unbiased = ql_option_integer(call, "unbiased", 1);
 	k.weight = vector_of(&in[back ? 2 : 1]);
 	if (call->n_in == 5) {
 		k.mean = vector_of(&in[3]);

@@ -325,6 +325,8 @@ static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 {
 	struct work k = {};
 
+	if (ql_option_integer(call, "axes", 1) != 1)
+		return ql_refuse(p, "rows of several axes");
 	for (int i = 0; i < call->n_in + call->n_out; i++) {
 		const struct ql_gpu_tensor *t = i < call->n_in ? &call->in[i] : &call->out[i - call->n_in];
 		int element = ql_element_of(t->dtype);

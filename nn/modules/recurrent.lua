@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Recurrent layers: nn.RNN, nn.LSTM, nn.GRU. Layers can be stacked; each is one op over the whole sequence.
 local _, internal = ...
+local base = internal.import 'interp/prelude/base'
 local module = internal.import 'nn/base/module'
 
 -- gates: rows of the weights for each unit; states: h, or h and c; op: a function of nn
@@ -10,19 +11,24 @@ local KINDS = {
 	{name = 'GRU', op = 'gru', gates = 3, states = 1, text = 'gated recurrent unit (gates r z n)'},
 }
 
-local function names(layer, bias)
-	local list = {'weight_ih' .. layer, 'weight_hh' .. layer}
-	if bias then list[3], list[4] = 'bias_ih' .. layer, 'bias_hh' .. layer end
+-- back: of the direction from the last step to the first
+local function names(layer, bias, back)
+	local suffix = layer .. (back and '_reverse' or '')
+	local list = {'weight_ih' .. suffix, 'weight_hh' .. suffix}
+	if bias then list[3], list[4] = 'bias_ih' .. suffix, 'bias_hh' .. suffix end
 	return list
 end
 
--- The states of every layer before the first step: those given, those carried, or zeros.
+-- The directions of a layer: false, and true for the one from the end.
+local function directions(self) return self.bidirectional and {false, true} or {false} end
+
+-- The states of every layer, and direction, before the first step: those given, those carried, or zeros.
 local function begin(self, x, given)
 	if given then return given end
 	local b = self.batchfirst and x:size(1) or x:size(2)
 	if self.carried and self.carried[1][1]:size(1) == b then return module.moved(self.carried, x:device()) end
 	local states, like = {}, {b, self.hidden, dtype = module.real(x):dtype(), device = x:device()}
-	for layer = 1, self.layers do
+	for layer = 1, self.layers * #directions(self) do
 		states[layer] = {}
 		for i = 1, self.states do states[layer][i] = tensor.zeros(like) end
 	end
@@ -40,18 +46,28 @@ end
 
 -- get(field) gives the tensor to compute with; before(layer, x) (may be nil) what goes into a layer, codes whose float32 results
 -- are rounded to the dtype of x; in_codes: 'int8', or nil.
+local function run_layer(self, how, layer, back, x, states)
+	local time = self.batchfirst and 2 or 1
+	if back then x = x:flip(time) end
+	local operands = {how.before and how.before(layer, x) or x}
+	for i = 1, self.states do operands[#operands + 1] = states[i] end
+	for _, field in ipairs(names(layer, self.bias, back)) do operands[#operands + 1] = how.get(field) end
+	operands[#operands + 1] = {batchfirst = self.batchfirst, states = how.in_codes}
+	local results = {nn[self.op](table.unpack(operands))}
+	for i = 1, how.dtype and #results or 0 do results[i] = results[i]:to(how.dtype) end
+	return back and results[1]:flip(time) or results[1], {table.unpack(results, 2, 1 + self.states)}
+end
+
 local function run(self, x, given, get, before, in_codes)
-	local states, after, dtype = begin(self, x, given), {}, before and module.half(x)
+	local states, after, ways = begin(self, x, given), {}, directions(self)
+	local how = {get = get, before = before, in_codes = in_codes, dtype = before and module.half(x)}
 	for layer = 1, self.layers do
 		module.note(self, 'input' .. layer, x)
-		local operands = {before and before(layer, x) or x}
-		for i = 1, self.states do operands[#operands + 1] = states[layer][i] end
-		for _, field in ipairs(names(layer, self.bias)) do operands[#operands + 1] = get(field) end
-		operands[#operands + 1] = {batchfirst = self.batchfirst, states = in_codes}
-		local results = {nn[self.op](table.unpack(operands))}
-		for i = 1, dtype and #results or 0 do results[i] = results[i]:to(dtype) end
-		x = results[1]
-		after[layer] = {table.unpack(results, 2, 1 + self.states)}
+		local results = {}
+		for i, back in ipairs(ways) do
+			results[i], after[#after + 1] = run_layer(self, how, layer, back, x, states[#after + 1])
+		end
+		x = #results > 1 and tensor.cat(results, {axis = 3}) or results[1]
 		if self.training and self.dropout > 0 and layer < self.layers then x = nn.dropout(x, {p = self.dropout, training = true}) end
 	end
 	if self.carrying then self.carried = detached(after) end
@@ -99,34 +115,42 @@ end
 local function define(kind)
 	module.define(nn, {
 		name = kind.name,
-		usage = ('nn.%s(inputs, hidden, {layers=1, dropout=0, bias=true, batchfirst=true})  nn.%s(inputs, hidden, layers)'):format(kind.name, kind.name),
+		usage = ('nn.%s(inputs, hidden, {layers=1, dropout=0, bias=true, batchfirst=true, bidirectional=false})  nn.%s(inputs, hidden, layers)'):format(kind.name, kind.name),
 		text = ([[Recurrent layers over a sequence, %s: x (B, T, inputs) to (B, T, hidden), or with batchfirst=false both with T first.
 Behind it the states after the last step are returned, a list with {%s} (B, hidden) for each layer; m(x, states) begins with
-such, else with zeros. dropout acts between layers in training. In m:fit, m:evaluate and m:generate on a text that goes on
+such, else with zeros. bidirectional: a second set of weights (weight_ih1_reverse …) goes from the last step to the first, y is (B, T, 2 hidden) with
+its results behind the others, and the list of states has both directions of layer 1, then of layer 2. dropout acts between layers in training. In m:fit, m:evaluate and m:generate on a text that goes on
 from batch to batch the states are carried over. Weights begin uniform within 1/sqrt(hidden); their layout is PyTorch's.]]):format(
 			kind.text, kind.states == 2 and 'h, c' or 'h'),
 		options = {{'layers', 'integer', 'default 1'}, {'dropout', 'number', 'between layers, in training (default 0)'},
-			{'bias', 'true or false', 'default true'}, {'batchfirst', 'true or false', '(B, T, n), else (T, B, n) (default true)'}},
+			{'bias', 'true or false', 'default true'}, {'batchfirst', 'true or false', '(B, T, n), else (T, B, n) (default true)'},
+			{'bidirectional', 'true or false', 'both directions (default false)'}},
 		positional = kind.name ~= 'RNN' and {'layers', 'bias', 'batchfirst', 'dropout'} or {'layers'},
 		example = ('m = nn.%s(3, 4, {layers=2})\nprint(m(tensor.ones(2, 5, 3)):size())  --> 2 5 4'):format(kind.name),
 		init = function(self, options, inputs, hidden)
 			inputs, hidden = module.size(kind.name, 'inputs', inputs), module.size(kind.name, 'hidden', hidden)
 			self.layers, self.hidden, self.inputs = module.size(kind.name, 'layers', options.layers or 1), hidden, inputs
 			self.dropout = module.number(kind.name, 'dropout', options.dropout or 0, 0, 1, true)
+			self.bidirectional = options.bidirectional or false
 			self.bias, self.batchfirst = options.bias ~= false, options.batchfirst ~= false
 			self.op, self.states, self.carrying, self.carried = kind.op, kind.states, false, false
 			local bound = 1 / math.sqrt(hidden)
+			local ways = directions(self)
 			for layer = 1, self.layers do
-				for i, field in ipairs(names(layer, self.bias)) do
-					local width = i == 1 and (layer == 1 and inputs or hidden) or i == 2 and hidden
-					local size = width and {kind.gates * hidden, width} or {kind.gates * hidden}
-					module.parameter(self, field, tensor.rand(table.unpack(size)):mul_(2 * bound):sub_(bound))
+				for _, back in ipairs(ways) do
+					for i, field in ipairs(names(layer, self.bias, back)) do
+						local width = i == 1 and (layer == 1 and inputs or hidden * #ways) or i == 2 and hidden
+						local size = width and {kind.gates * hidden, width} or {kind.gates * hidden}
+						module.parameter(self, field, tensor.rand(table.unpack(size)):mul_(2 * bound):sub_(bound))
+					end
 				end
 			end
 		end,
 		weights = function(self)
 			local list = {}
-			for layer = 1, self.layers do table.move(names(layer, false), 1, 2, #list + 1, list) end
+			for layer = 1, self.layers do
+				for _, back in ipairs(directions(self)) do table.move(names(layer, false, back), 1, 2, #list + 1, list) end
+			end
 			return list
 		end,
 		observed = function(self)
@@ -135,7 +159,10 @@ from batch to batch the states are carried over. Weights begin uniform within 1/
 			return list
 		end,
 		-- Keep the states from call to call, or reset them.
-		carry = function(self, on) self.carrying, self.carried = on, false end,
+		carry = function(self, on)
+			if on and self.bidirectional then base.fail("%s: wanted one direction, got bidirectional=true: states are carried from the end of a text to its continuation", kind.name) end
+			self.carrying, self.carried = on, false
+		end,
 		modes = MODES,
 		forward = function(self, x, states)
 			return run(self, module.real(x), states, function(field) return self[field] end)
@@ -144,7 +171,8 @@ from batch to batch the states are carried over. Weights begin uniform within 1/
 			local shown = {layers = self.layers > 1 and self.layers or nil, dropout = self.dropout > 0 and ('%g'):format(self.dropout) or nil}
 			if not self.bias then shown.bias = false end
 			if not self.batchfirst then shown.batchfirst = false end
-			return ('%d, %d'):format(self.inputs, self.hidden) .. module.fields_text(shown, {'layers', 'dropout', 'bias', 'batchfirst'})
+			if self.bidirectional then shown.bidirectional = true end
+			return ('%d, %d'):format(self.inputs, self.hidden) .. module.fields_text(shown, {'layers', 'dropout', 'bias', 'batchfirst', 'bidirectional'})
 		end,
 	})
 end

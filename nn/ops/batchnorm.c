@@ -95,8 +95,8 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 
 /* ---- forward ---- */
 
-/* Updates the running statistics with the batch's; their variance is unbiased. */
-static void update(struct ql_channels *j, struct ql_tensor *mean, struct ql_tensor *var, double momentum)
+/* Updates the running statistics with the batch's; their variance is unbiased unless unbiased=false. */
+static void update(struct ql_channels *j, struct ql_tensor *mean, struct ql_tensor *var, double momentum, bool unbiased)
 {
 	double m = (double)j->n * (double)j->length;
 
@@ -105,7 +105,7 @@ static void update(struct ql_channels *j, struct ql_tensor *mean, struct ql_tens
 
 		ql_channels_moments(j, c, &now, &spread);
 		put(mean, c, (1 - momentum) * at(mean, c) + momentum * now);
-		put(var, c, (1 - momentum) * at(var, c) + momentum * spread * (m / (m - 1)));
+		put(var, c, (1 - momentum) * at(var, c) + momentum * spread * (unbiased ? m / (m - 1) : 1));
 	}
 	mean->storage->version++;
 	var->storage->version++;
@@ -145,7 +145,8 @@ static enum ql_status compute(struct ql_call *call, struct ql_channels *j)
 	set_lines(j, call);
 	status = ql_channels_apply(j);
 	if (!status && in_training(call) && call->n_in == 5)
-		update(j, call->in[3], call->in[4], ql_call_float(call, "momentum", 0.1));
+		update(j, call->in[3], call->in[4], ql_call_float(call, "momentum", 0.1),
+			ql_call_bool(call, "unbiased", true));
 	return status;
 }
 
@@ -251,6 +252,8 @@ static const struct ql_attr attrs[] = {
 	{"eps", QL_ATTR_FLOAT, 0, NULL, "added to the variance (default 1e-5)"},
 	{"training", QL_ATTR_BOOL, 0, NULL, "use the batch's statistics and update mean and var (default false)"},
 	{"momentum", QL_ATTR_FLOAT, 0, NULL, "share of the batch in the new mean and var (default 0.1)"},
+	{"unbiased", QL_ATTR_BOOL, 0, NULL,
+		"var is updated with the variance over m - 1 (default true), else over m, as in ONNX"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -291,7 +294,7 @@ static uint32_t writes(const struct ql_call *call)
 
 const struct ql_op ql_op_batchnorm = {
 	.doc = {.name = "batchnorm",
-		.usage = "nn.batchnorm(x, weight, bias, mean, var, {training=, momentum=, eps=})",
+		.usage = "nn.batchnorm(x, weight, bias, mean, var, {training=, momentum=, unbiased=, eps=})",
 		.text = "Normalizes each channel of x (n, c, …): (x - mean) / sqrt(var + eps) * weight + bias, with vectors of c "
 			"numbers. With training=true mean and (biased) variance are those of the batch, and mean and var are "
 			"changed in place: (1 - momentum) of the old plus momentum of the batch's, with the unbiased variance, as "

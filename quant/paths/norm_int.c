@@ -81,6 +81,9 @@ static bool match(struct ql_call *call, const char **reason)
 
 	if (!ql_rescale_out_fits(call, reason) || !ql_rescale_one_scale(x, reason))
 		return false;
+	*reason = "rows of several axes";
+	if (ql_call_int(call, "axes", 1) != 1)
+		return false;
 	*reason = "weight or bias is quantized";
 	for (int i = 1; i < call->n_in; i++)
 		if (call->in[i]->q)

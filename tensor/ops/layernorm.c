@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * layernorm and rmsnorm over the last axis.
+ * layernorm and rmsnorm over the last axis, or several that are one row.
  *
  * h = (x - mean) / sqrt(variance + epsilon), y = h w + b (Ba, Kiros, Hinton, "Layer normalization", 2016); rmsnorm
  * omits the mean and b (Zhang, Sennrich, "Root mean square layer normalization", 2019). With c = g w, g the
@@ -316,14 +316,32 @@ static bool is_centred(const struct ql_op *op)
 	return op == &ql_op_layernorm;
 }
 
-static enum ql_status check_vector(struct ql_ctx *ctx, const struct ql_call *call, int i, const char *name, int64_t n)
+/* The last axes of x that are one row. */
+static int row_axes(const struct ql_call *call)
 {
-	const struct ql_tensor *t = call->in[i];
-	char text[QL_SHAPE_TEXT];
+	return (int)ql_call_int(call, "axes", 1);
+}
 
-	if (t->rank != 1 || t->shape[0] != n)
-		return ql_fail(ctx, QL_ERR_SHAPE, "%s: %s: wanted shape (%lld), the last axis of x, got %s",
-			call->op->doc.name, name, (long long)n, ql_shape_text(t->rank, t->shape, text));
+static int64_t row_length(const struct ql_call *call, const struct ql_tensor *x)
+{
+	int64_t n = 1;
+
+	for (int d = x->rank - row_axes(call); d < x->rank; d++)
+		n *= x->shape[d];
+	return n;
+}
+
+static enum ql_status check_vector(struct ql_ctx *ctx, const struct ql_call *call, int i, const char *name)
+{
+	const struct ql_tensor *t = call->in[i], *x = call->in[0];
+	int axes = row_axes(call);
+	const int64_t *shape = x->shape + x->rank - axes;
+	char text[QL_SHAPE_TEXT], want[QL_SHAPE_TEXT];
+
+	if (t->rank != axes || memcmp(t->shape, shape, (size_t)axes * sizeof(*shape)) != 0)
+		return ql_fail(ctx, QL_ERR_SHAPE, "%s: %s: wanted shape %s, the last ax%ss of x, got %s",
+			call->op->doc.name, name, ql_shape_text(axes, shape, want), axes > 1 ? "e" : "i",
+			ql_shape_text(t->rank, t->shape, text));
 	if (!ql_dtype_is_float(ql_operand_dtype(t)))
 		return ql_fail(ctx, QL_ERR_DTYPE, "%s: %s: wanted floats, got %s", call->op->doc.name, name,
 			ql_tensor_text(t, text));
@@ -340,12 +358,15 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	if (x->rank < 1)
 		return ql_fail(
 			ctx, QL_ERR_SHAPE, "%s: wanted x with at least one axis, got a number", call->op->doc.name);
+	if (ql_call_int(call, "axes", 1) < 1 || ql_call_int(call, "axes", 1) > x->rank)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: axes: wanted 1 to %d, got %lld", call->op->doc.name, x->rank,
+			(long long)ql_call_int(call, "axes", 1));
 	if (!(epsilon >= 0))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: eps: wanted 0 or more, got %g", call->op->doc.name, epsilon);
 	if (call->n_in > 1)
-		status = check_vector(ctx, call, 1, "weight", x->shape[x->rank - 1]);
+		status = check_vector(ctx, call, 1, "weight");
 	if (!status && call->n_in > 2)
-		status = check_vector(ctx, call, 2, "bias", x->shape[x->rank - 1]);
+		status = check_vector(ctx, call, 2, "bias");
 	ql_result_set(call, 0, ql_dtype_is_float(dtype) ? dtype : QL_float32, x->rank, x->shape);
 	return status;
 }
@@ -379,7 +400,7 @@ static void release(struct ql_ctx *ctx, struct operands *o)
 static enum ql_status start(struct ql_ctx *ctx, const struct ql_call *call, struct ql_tensor *x, struct ql_tensor *w,
 	struct ql_tensor *b, struct operands *o, struct job *j)
 {
-	int64_t n = x->shape[x->rank - 1];
+	int64_t n = row_length(call, x);
 	unsigned dtype = ql_dense_dtype(ql_operand_dtype(x));
 	enum ql_status status = ql_dense_of(ctx, x, dtype, &o->x);
 
@@ -440,6 +461,8 @@ static enum ql_status cut_rows(struct ql_ctx *ctx, struct job *j, int64_t *parts
 
 static const struct ql_attr attrs[] = {
 	{"eps", QL_ATTR_FLOAT, 0, NULL, "added to the variance (default 1e-5)"},
+	{"axes", QL_ATTR_INT, 0, NULL,
+		"number of last axes that are one row, whose shape weight and bias have (default 1)"},
 	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result; of codes it stays in integers (default: float32)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
@@ -452,10 +475,12 @@ static enum ql_status back_infer(struct ql_ctx *ctx, struct ql_call *call)
 	const struct ql_tensor *x = call->in[1];
 	unsigned dtype = ql_dense_dtype(ql_operand_dtype(x));
 
+	int axes = row_axes(call);
+
 	(void)ctx;
 	ql_result_set(call, 0, dtype, x->rank, x->shape);
-	ql_result_set(call, 1, dtype, 1, &x->shape[x->rank - 1]);
-	ql_result_set(call, 2, dtype, 1, &x->shape[x->rank - 1]);
+	ql_result_set(call, 1, dtype, axes, &x->shape[x->rank - axes]);
+	ql_result_set(call, 2, dtype, axes, &x->shape[x->rank - axes]);
 	call->n_out = 3;
 	return QL_OK;
 }
@@ -497,8 +522,8 @@ static enum ql_status back_eval(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
-#define BACK(name_) \
-	static const struct ql_op name_##_back = {.doc = {.name = #name_ "_back", .attrs = attrs}, \
+#define BACK(name_, linkage) \
+	linkage const struct ql_op ql_##name_##_back = {.doc = {.name = #name_ "_back", .attrs = attrs}, \
 		.arity_min = 2, \
 		.arity_max = 3, \
 		.outputs = 3, \
@@ -513,20 +538,20 @@ static enum ql_status back_eval(struct ql_ctx *ctx, struct ql_call *call)
 \
 		if (n_in > 1) \
 			in[2] = ql_back_in(b, 1); \
-		ql_back_all(b, &name_##_back, in, n_in > 1 ? 3 : 2, NULL, out); \
+		ql_back_all(b, &ql_##name_##_back, in, n_in > 1 ? 3 : 2, NULL, out); \
 		for (int i = 0; i < n_in; i++) \
 			ql_back_give(b, i, out[i]); \
 		return b->status; \
 	}
-BACK(layernorm)
-BACK(rmsnorm)
+BACK(layernorm, )
+BACK(rmsnorm, static)
 
 const struct ql_op ql_op_layernorm = {
 	.doc = {.name = "layernorm",
-		.usage = "x:layernorm()  x:layernorm(weight)  x:layernorm(weight, bias, {eps=, out=spec})",
+		.usage = "x:layernorm()  x:layernorm(weight)  x:layernorm(weight, bias, {eps=, axes=, out=spec})",
 		.text = "Each row along the last axis less its mean, over its standard deviation: (x - mean) / sqrt(variance + eps) * "
 			"weight + bias, with the variance of n elements over n. weight and bias have one number per element of the row; "
-			"without them they are 1 and 0. Has a gradient; sums in float64.",
+			"without them they are 1 and 0. axes=2 makes a row of the last two axes. Has a gradient; sums in float64.",
 		.example =
 			"x = tensor{{1, 3}, {-5, 5}}\n"
 			"print(x:layernorm{eps=0}[2], x:layernorm(tensor{2, 2}, tensor{0, 1}, {eps=0})[1])  --> float32(2) -1 1 float32(2) -2 3",
@@ -541,7 +566,7 @@ const struct ql_op ql_op_layernorm = {
 
 const struct ql_op ql_op_rmsnorm = {
 	.doc = {.name = "rmsnorm",
-		.usage = "x:rmsnorm()  x:rmsnorm(weight, {eps=, out=spec})",
+		.usage = "x:rmsnorm()  x:rmsnorm(weight, {eps=, axes=, out=spec})",
 		.text = "Each row along the last axis over the root of the mean of its squares: x / sqrt(mean(x^2) + eps) * weight, as in "
 			"llama2. weight has one number per element of the row; without it it is 1. Has a gradient; sums in float64.",
 		.example = "x = tensor{{3, 4}}\nprint(x:rmsnorm{eps=0}[1] * 12.5 ^ 0.5)  --> float32(2)  3 4",

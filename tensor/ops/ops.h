@@ -23,6 +23,8 @@ enum ql_status ql_fill(struct ql_ctx *ctx, struct ql_tensor *t, double value);
 
 /* The one option out=spec: a quantized result. */
 extern const struct ql_attr ql_out_attrs[];
+/* The gradient of layernorm without weight, for norms made of it. */
+extern const struct ql_op ql_layernorm_back;
 
 /* An operator in a few lines; further members of struct ql_op may follow: .backward = …, .saves = … */
 #define QL_BINARY(op_name, ...) QL_BINARY_WITH(op_name, NULL, __VA_ARGS__)

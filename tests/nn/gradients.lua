@@ -282,6 +282,11 @@ for name in ('layernorm rmsnorm'):gmatch '%w+' do
 end
 case('layernorm', function(x, w, b) return x:layernorm(w, b) end, apart(3, 4), apart(4), apart(4))
 case('embedding', function(w) return w:embedding(ints({1, 3, 1}, {3, 3, 4})) end, apart(4, 3))
+case('layernorm', function(x, w, b) return x:layernorm(w, b, {axes=2}) end, apart(2, 3, 4), apart(3, 4), apart(3, 4))
+case('rmsnorm', function(x, w) return x:rmsnorm(w, {axes=2}) end, apart(2, 3, 4), apart(3, 4))
+case('groupnorm', function(x, w, b) return nn.groupnorm(x, 2, w, b) end, apart(2, 4, 3), apart(4), apart(4))
+case('groupnorm', function(x) return nn.groupnorm(x, 3) end, apart(2, 6))
+case('instancenorm', function(x, w, b) return nn.instancenorm(x, w, b, {eps=0.1}) end, apart(2, 2, 3, 2), apart(2), apart(2))
 case('batchnorm', function(x, w, b) return nn.batchnorm(x, w, b, {training=true}) end, apart(3, 2, 2, 3), apart(2), apart(2))
 case('batchnorm', function(x, w, b)
 	return nn.batchnorm(x, w, b, tensor{0.5, -0.25}:to(x:dtype()), tensor{1, 0.5}:to(x:dtype()))

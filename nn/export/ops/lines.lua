@@ -134,11 +134,40 @@ local function norm(e, node)
 	local weight = node.inputs[2] and cast.floats(e, node, 2) or '0'
 	local bias = node.op == 'layernorm' and node.inputs[3] and cast.floats(e, node, 3) or '0'
 	local y = e:output(node)
-	local n = f.shape[#f.shape]
-	local wf = node.inputs[2] and e:facts(node.inputs[2])
-	if wf and #wf.shape ~= 1 then base.fail("export: node '%s': wanted a norm over the last axis", node.name) end
+	local n = 1
+	for i = #f.shape - (node.attrs.axes or 1) + 1, #f.shape do n = n * f.shape[i] end
 	e:call('%s(%s, %d, %d, %s, %s, %s, %d, %s);', e:part 'layernorm', x, f.count // n, n, weight, bias,
 		('%a'):format(node.attrs.eps or 1e-5), node.op == 'layernorm' and 1 or 0, y)
+end
+
+parts.add('channels', {text = [[
+/* y (outer, channels, inner) = y * weight + bias of the channel; either may be missing. */
+static void ${name}(float *y, int32_t outer, int32_t channels, int32_t inner, const float *weight, const float *bias)
+{
+	int32_t o, c, i;
+
+	for (o = 0; o < outer; o++)
+		for (c = 0; c < channels; c++, y += inner) {
+			for (i = 0; weight && i < inner; i++)
+				y[i] *= weight[c];
+			for (i = 0; bias && i < inner; i++)
+				y[i] += bias[c];
+		}
+}
+]]})
+
+-- Group and instance norm: rows of layer norm without weight, then the channels.
+local function group_norm(e, node)
+	local x, f = cast.floats(e, node, 1)
+	local weight = node.inputs[2] and cast.floats(e, node, 2) or '0'
+	local bias = node.inputs[3] and cast.floats(e, node, 3) or '0'
+	local y = e:output(node)
+	local channels = f.shape[2]
+	local rows = f.shape[1] * (node.attrs.groups or channels)
+	e:call('%s(%s, %d, %d, 0, 0, %s, 1, %s);', e:part 'layernorm', x, rows, f.count // rows, ('%a'):format(node.attrs.eps or 1e-5), y)
+	if node.inputs[2] then
+		e:call('%s(%s, %d, %d, %d, %s, %s);', e:part 'channels', y, f.shape[1], channels, f.count // (f.shape[1] * channels), weight, bias)
+	end
 end
 
 ---------------------------------------------------------------- reductions
@@ -373,11 +402,11 @@ local function logsumexp(e, node)
 	e:call('%s(%s, %d, %d, %d, %s);', e:part 'logsumexp', x, rows, n, inner, y)
 end
 
-local BY = {softmax = softmax, logsoftmax = softmax, layernorm = norm, rmsnorm = norm, cumsum = scan, cumprod = scan, cummax = running_extreme,
+local BY = {softmax = softmax, logsoftmax = softmax, layernorm = norm, rmsnorm = norm, groupnorm = group_norm, instancenorm = group_norm, cumsum = scan, cumprod = scan, cummax = running_extreme,
 	cummin = running_extreme, logsumexp = logsumexp, aminmax = both}
 
-return {ops = {'softmax', 'logsoftmax', 'layernorm', 'rmsnorm', 'sum', 'mean', 'max', 'min', 'aminmax', 'argmax', 'argmin', 'cumsum', 'cumprod',
-	'cummax', 'cummin', 'prod', 'logsumexp'},
+return {ops = {'softmax', 'logsoftmax', 'layernorm', 'rmsnorm', 'groupnorm', 'instancenorm', 'sum', 'mean', 'max', 'min', 'aminmax', 'argmax', 'argmin',
+	'cumsum', 'cumprod', 'cummax', 'cummin', 'prod', 'logsumexp'},
 emit = function(e, node)
 	local f = e:facts(node.inputs[1])
 	if f.scale and of_codes.can(node) then return of_codes.emit(e, node) end

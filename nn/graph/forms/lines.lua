@@ -6,6 +6,8 @@ local function plain(node)
 end
 
 return {
-	{ops = {'softmax', 'layernorm', 'rmsnorm'}, inputs = {1}, weights = {}, gives = 'codes', needs = true},
+	{ops = {'softmax'}, inputs = {1}, weights = {}, gives = 'codes', needs = true},
+	{ops = {'layernorm', 'rmsnorm'}, inputs = {1}, weights = {}, gives = 'codes', needs = true,
+		fits = function(node) return (node.attrs.axes or 1) == 1, 'rows along one axis' end},
 	{ops = {'rope'}, inputs = {1}, weights = {}, gives = 'codes', needs = true, fits = plain},
 }

@@ -72,3 +72,37 @@ it('trains: gradients reach every parameter, the loss falls', function()
 		assert(last < 0.3 * first, ('%s: %g to %g'):format(kind, first, last))
 	end
 end)
+
+it('both directions: the second one is a layer that reads from the end', function()
+	for kind in pairs(OPS) do
+		for _, first in ipairs {true, false} do
+			local m = nn[kind](3, 4, {layers = 2, bidirectional = true, batchfirst = first})
+			local x = tensor.randn(2, 5, 3)
+			local time = first and 2 or 1
+			local y, states = m(x)
+			local function one(layer, back, t)
+				local own = nn[kind](t:size(3), 4, {batchfirst = first})
+				for _, part in ipairs {'weight_ih', 'weight_hh', 'bias_ih', 'bias_hh'} do
+					own[part .. 1] = m[part .. layer .. (back and '_reverse' or '')]
+				end
+				return own(t)
+			end
+			local t, at = x, 0
+			for layer = 1, 2 do
+				local ahead, last = one(layer, false, t)
+				local back, other = one(layer, true, t:flip(time))
+				t = tensor.cat({ahead, back:flip(time)}, {axis = 3})
+				assert(states[at + 1][1]:eq(last[1][1]):all():item() and states[at + 2][1]:eq(other[1][1]):all():item())
+				at = at + 2
+			end
+			assert(t:eq(y):all():item() and #states == 4)
+			assert(m(x, states):size(3) == 8 and not m(x, states):eq(y):all():item())
+		end
+		local m, x = nn[kind](3, 4, {bidirectional = true}), tensor.randn(6, 5, 3)
+		assert(#m:parameters() == 8)
+		assert(graph.trace(m, x[{ {1, 1} }]):run(x):size(3) == 8)
+		assert(not pcall(m.carry, m, true))
+		local q = nn.Sequential {m}:quantize {mode = 'dynamic', weight = 'int8/1'}
+		assert(q[1].weight_hh1_reverse:quantized() and worst(q(x), m(x)) < 0.1)
+	end
+end)

@@ -119,3 +119,16 @@ refused('layernorm: bias: wanted shape (4), the last axis of x, got (1, 4)',
 	function() return tensor(rows):layernorm(tensor.ones(4), tensor.ones(1, 4)) end)
 refused('rmsnorm: weight: wanted floats, got int32', function() return tensor(rows):rmsnorm(tensor.ones{4, dtype = 'int32'}) end)
 refused('rmsnorm: eps: wanted 0 or more, got -1', function() return tensor(rows):rmsnorm{eps = -1} end)
+
+it('several last axes are one row', function()
+	local t, w, b = tensor.randn(2, 3, 4, 5), tensor.randn(4, 5), tensor.randn(4, 5)
+	assert(t:layernorm(w, b, {axes = 2}):view(6, 20):eq(t:view(6, 20):layernorm(w:view(20), b:view(20))):all():item())
+	assert(t:rmsnorm(w, {axes = 2}):view(6, 20):eq(t:view(6, 20):rmsnorm(w:view(20))):all():item())
+	assert(t:layernorm{axes = 4}:view(120):eq(t:view(120):layernorm()):all():item())
+	local z, out = t:quantize 'int8', {dtype = 'int8', scale = 0.05}
+	local y = z:layernorm(w, b, {axes = 2, out = out})
+	assert(y:explain():find 'rows of several axes')
+	assert(y:codes():eq(z:dequantize():layernorm(w, b, {axes = 2}):quantize(out):codes()):all():item())
+	refused('layernorm: axes: wanted 1 to 4, got 5', t.layernorm, t, {axes = 5})
+	refused('layernorm: weight: wanted shape (4, 5), the last axes of x, got (5)', t.layernorm, t, tensor.zeros(5), {axes = 2})
+end)
