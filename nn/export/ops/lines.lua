@@ -4,7 +4,6 @@
 -- wrap.
 local _, internal = ...
 local axes = internal.import 'nn/export/axes'
-local base = internal.import 'interp/prelude/base'
 local cast = internal.import 'nn/export/ops/cast'
 local parts = internal.import 'nn/export/parts'
 local vmath = internal.import 'nn/export/vmath'
