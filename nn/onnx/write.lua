@@ -158,7 +158,7 @@ local function outputs_of(w)
 		local c = v.codes and codes.write(w, v.codes)
 		local name = c and c.name or w:plain(v)
 		if not made[name] or seen[name] then
-			local other = w:fresh(leaf.ref, not seen[name] and name ~= leaf.ref)
+			local other = w:fresh(leaf.ref, name ~= leaf.ref)
 			w.nodes[#w.nodes + 1] = {op = 'Identity', inputs = {name}, outputs = {other}, attrs = {}}
 			name = other
 		end

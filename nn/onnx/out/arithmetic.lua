@@ -56,21 +56,20 @@ end
 function ops.pow(n) return wide(n, function(_, a, b) return n:emit('Pow', {a, b}) end) end
 
 -- Shifts by numbers that are known: products with a power of two, divisions rounded down.
-local function shift(sign)
+local function shift(left)
 	return function(n)
 		local given, by = n.node.inputs[2], n:constant(2)
 		local count = type(given) == 'number' and given or by and by:nelem() == 1 and by:view(-1):totable()[1]
 		if not count then n:refuse 'numbers of bits that differ or are no constant' end
-		count = count * sign
-		if count < 0 or count > 62 then n:refuse('a shift by %d bits', count * sign) end
 		return wide(n, function(_, a, _, dtype)
-			local factor = n:number(count >= quant.dtype(dtype).bits - 1 and quant.dtype(dtype).min or 1 << count, dtype)
-			if sign > 0 then return n:emit('Mul', {a, factor}) end
+			if count < 0 or count > quant.dtype(dtype).bits - 2 then n:refuse('a shift by %d bits', count) end
+			local factor = n:number(1 << count, dtype)
+			if left then return n:emit('Mul', {a, factor}) end
 			return n:emit('Div', {n:emit('Sub', {a, n:emit('Mod', {a, factor})}), factor})
 		end)
 	end
 end
-ops.shl, ops.shr = shift(1), shift(-1)
+ops.shl, ops.shr = shift(true), shift(false)
 
 local function bits(logical, bitwise)
 	return function(n)

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Codes: QuantizeLinear and DequantizeLinear, with a scale for a tensor, an axis or blocks of an axis.
 local _, internal = ...
+local core = internal.import 'nn/graph/core'
 local params = internal.import 'nn/graph/codes'
 local types = internal.import 'nn/onnx/types'
 local values = internal.import 'nn/onnx/values'
@@ -174,13 +175,26 @@ local function symmetric(w, stem, x, spec, c, axes)
 	local most = w.reduce(node('Abs', {x}), axes)
 	local scale = node('Div', {most, w:number(spec.max + 0.0, 'float32')})
 	c.scale = node('Where', {node('Equal', {most, w:number(0.0, 'float32')}), w:number(1.0, 'float32'), scale})
-	c.zero = w:initializer(stem .. '.zero_point', tensor.zeros {1, dtype = c.type}:select(1, 1))
+	c.zero = w:initializer(stem .. '.zero_point', tensor.full {1, value = c.middle or 0, dtype = c.type}:select(1, 1))
 	if axes then c.zero = node('Expand', {c.zero, node('Shape', {c.scale})}) end
 	return c
 end
 
+local PRODUCTS = {linear = true, matmul = true, conv2d = true}
+
+-- Whether only products use the codes of the node: then their zero point may be another.
+local function only_products(w, name)
+	for _, user in ipairs(w.g.users[name] or {}) do
+		if not PRODUCTS[w.g.nodes[user].op] then return false end
+	end
+	local output = false
+	core.each_output(w.g, function(leaf) output = output or core.split(leaf.ref) == name end)
+	return not output
+end
+
 local function find(w, stem, x, spec, type, rank)
 	local c = {stem = stem, type = type, affine = spec.affine, found = true}
+	if types.is_byte(type) and spec.min < 0 and only_products(w, stem) then c.type, c.middle = 'uint8', 128 end -- as onnxruntime's ConvInteger wants
 	if (spec.observer or 'minmax') ~= 'minmax' or not spec.affine or spec.block then
 		refuse('%s with ranges that are found at each run: wanted affine codes without blocks by minmax', tostring(spec))
 	end

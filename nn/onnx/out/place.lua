@@ -113,16 +113,10 @@ function ops.assign(n)
 end
 
 function ops.maskedassign(n)
-	local mask, rank = n:input(2, 'bool'), n:rank(2)
 	for _, s in ipairs(n.shapes[3]) do
 		if s ~= 1 then n:refuse 'a value for each mark' end
 	end
-	if rank < n:rank(1) then
-		local axes = {}
-		for axis = rank, n:rank(1) - 1 do axes[#axes + 1] = axis end
-		mask = n:unsqueeze(mask, axes)
-	end
-	return n:emit('Where', {mask, n:input(3, n:typed()), n:input(1, n:typed())})
+	return n:emit('Where', {n:input(2, 'bool'), n:input(3, n:typed()), n:input(1, n:typed())})
 end
 
 ---------------------------------------------------------------- constants

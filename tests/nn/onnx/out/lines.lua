@@ -1,0 +1,32 @@
+-- SPDX-License-Identifier: MIT
+-- labels: quick
+local out = dofile 'tests/tools/onnx_out.lua'
+local back = out.back
+tensor.seed(8)
+local x = tensor.randn(3, 4, 6)
+local parts = {w = tensor.randn(6), b = tensor.randn(6)}
+
+it('writes softmax', function()
+	back(function(_, a) return a:softmax() end, x)
+	back(function(_, a) return a:logsoftmax(2) end, x)
+	local function f(_, a) return a:quantize {dtype = 'uint8', scale = 0.02, zero_point = 99}:softmax {out = {dtype = 'uint8', scale = 1 / 256}} end
+	print(out.ops(f, x, {export = {form = 'qoperator'}}))  --> QuantizeLinear com.microsoft.QLinearSoftmax
+end)
+
+it('writes norms as the opset has them', function()
+	local function layer(self, a) return a:layernorm(self.w, self.b, {eps = 1e-3}) end
+	local function root(self, a) return a:rmsnorm(self.w, {eps = 1e-3}) end
+	for _, opset in ipairs {13, 17, 23} do
+		back(layer, x, {parts = parts, export = {opset = opset}, tolerance = 2e-6})
+		back(root, x, {parts = parts, export = {opset = opset}, tolerance = 2e-6})
+		back(function(_, a) return a:layernorm() + a:rmsnorm() end, x, {export = {opset = opset}, tolerance = 2e-6})
+	end
+	print(out.ops(layer, x, {parts = parts}), out.ops(root, x, {parts = parts, export = {opset = 23}}))  --> LayerNormalization RMSNormalization
+	print(out.ops(root, x, {parts = parts}))  --> Mul ReduceMean Add Sqrt Div Mul
+end)
+
+it('writes batch norm', function()
+	local y = tensor.randn(3, 4, 2, 2)
+	local m = nn.BatchNorm2d(4):eval()
+	print(back(graph.trace(m, y[{{1, 1}}]), y))  --> BatchNormalization
+end)
