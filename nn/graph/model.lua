@@ -4,8 +4,8 @@
 -- that are weights of these are parameters, others buffers.
 --
 -- class.node = {op=, attrs= (names of attributes that the module has), tensors= (its fields, for the constants among the operands in
--- their order), buffers= (those that are not trained),
--- fits(attributes)= (whether the module does what they say), input= (operand that is the module's, default 1), axes= (of the input)}
+-- their order), buffers= (those that are not trained), fits(attributes, names of the constants)= (whether the module does what they say),
+-- input= (operand that is the module's, default 1), axes= (of the input)}
 local nn, internal = ...
 local base = internal.import 'interp/prelude/base'
 local core = internal.import 'nn/graph/core'
@@ -31,7 +31,6 @@ local function constants_of(g, node, class)
 	for key in next, node.attrs do
 		if not own.attrs[key] then return end
 	end
-	if own.fits and not own.fits(node.attrs) then return end
 	if node.mode or #node.results ~= 1 or type(node.inputs[input]) ~= 'string' then return end
 	if own.axes and #g:result_of(node.inputs[input]).shape ~= own.axes then return end
 	local list = {}
@@ -42,6 +41,7 @@ local function constants_of(g, node, class)
 			list[#list + 1] = ref
 		end
 	end
+	if own.fits and not own.fits(node.attrs, list) then return end
 	return list
 end
 

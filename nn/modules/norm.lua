@@ -96,8 +96,10 @@ and bias is added. A list of sizes is that of the last axes, which are one row.]
 		if self.bias then return x:layernorm(self.weight, self.bias, {eps = self.eps, axes = self.axes or nil, out = out}) end
 		return x:layernorm(self.weight, {eps = self.eps, axes = self.axes or nil, out = out})
 	end,
-	node = {op = 'layernorm', attrs = {eps = true, axes = true}, fits = function(attrs) return (attrs.axes or 1) == 1 end, tensors = {'weight', 'bias'}},
-	adopt = function(self, attrs) self.eps = attrs.eps or 1e-5 end,
+	node = {op = 'layernorm', attrs = {eps = true, axes = true}, tensors = {'weight', 'bias'}},
+	adopt = function(self, attrs)
+		self.eps, self.axes = attrs.eps or 1e-5, (attrs.axes or 1) > 1 and attrs.axes
+	end,
 	describe = describe,
 })
 
@@ -118,6 +120,10 @@ bias is added, one number per channel (affine=false: neither).]],
 	forward = function(self, x)
 		if not self.weight then return nn.groupnorm(module.real(x), self.groups, {eps = self.eps}) end
 		return nn.groupnorm(module.real(x), self.groups, self.weight, self.bias, {eps = self.eps})
+	end,
+	node = {op = 'groupnorm', attrs = {groups = true, eps = true}, fits = function(_, tensors) return #tensors == 2 end, tensors = {'weight', 'bias'}},
+	adopt = function(self, attrs)
+		self.groups, self.channels, self.eps = attrs.groups, self.weight:size(1), attrs.eps or 1e-5
 	end,
 	describe = function(self)
 		return ('%d, %d'):format(self.groups, self.channels) .. channel_options(self, true)

@@ -28,39 +28,18 @@ function ops.LayerNormalization(n, x, scale, shift)
 	return shift and y + shift or y, mean, factor
 end
 
--- Less its mean, over its deviation, along the axes, which stay; in float32 where `wide`.
-local function standard(x, axes, eps)
-	local d = x - x:mean {axis = axes, keep = true}
-	return d * (d:square():mean {axis = axes, keep = true} + eps):rsqrt()
-end
-
-local function axes_from(first, rank)
-	local axes = {}
-	for i = first, rank do axes[#axes + 1] = i end
-	return axes
-end
-
-local function per_channel(t, x)
-	local sizes = {1, t:size(1)}
-	for i = 3, x:dim() do sizes[i] = 1 end
-	return t:reshape(table.unpack(sizes))
-end
-
 function ops.InstanceNormalization(n, x, scale, shift)
-	return standard(x, axes_from(3, x:dim()), n:attr('epsilon', 1e-5)) * per_channel(scale, x) + per_channel(shift, x)
+	return nn.instancenorm(x, scale, shift, {eps = n:attr('epsilon', 1e-5)})
 end
 
 -- Up to opset 20 scale and shift are of groups.
 function ops.GroupNormalization(n, x, scale, shift)
-	local groups, sizes = n:attr 'num_groups', {x:size()}
-	local parts = {sizes[1], groups, sizes[2] // groups}
-	for i = 3, #sizes do parts[#parts + 1] = sizes[i] end
-	local y = standard(x:reshape(table.unpack(parts)), axes_from(3, #parts), n:attr('epsilon', 1e-5))
+	local groups = n:attr 'num_groups'
 	if n.opset < 21 then
-		y = y * per_channel(scale, y) + per_channel(shift, y)
-		return y:reshape(table.unpack(sizes))
+		local each = x:size(2) // groups
+		scale, shift = scale:view(groups, 1):tile(1, each):reshape(groups * each), shift:view(groups, 1):tile(1, each):reshape(groups * each)
 	end
-	return y:reshape(table.unpack(sizes)) * per_channel(scale, x) + per_channel(shift, x)
+	return nn.groupnorm(x, groups, scale, shift, {eps = n:attr('epsilon', 1e-5)})
 end
 
 function ops.MeanVarianceNormalization(n, x)

@@ -18,6 +18,13 @@ it('computes what the graph does', function()
 	assert(again:node 'conv1'.op == 'conv2d' and same(again:run(x), g:run(x)))
 end)
 
+it('has the norms of groups and of several axes as modules', function()
+	local h = graph.trace(nn.Sequential {nn.Conv2d(2, 4, 3, {pad = 1}), nn.GroupNorm(2, 4), nn.LayerNorm {4, 4}}, x)
+	local m = nn.Graph(h)
+	assert(same(m(x), h:run(x)) and #m:parameters() == 6)
+	assert(tostring(m):find('GroupNorm%(2, 4') and same(graph.trace(m, x):run(x), h:run(x)), tostring(m))
+end)
+
 it('has several inputs and outputs, numbers, constants and tensors that two nodes share', function()
 	local table_of, w = tensor.randn(5, 4), tensor.randn(4, 4)
 	local two = nn.module(function(_, a, b) return {sum = a:linear(w) + b * 2 + table_of:narrow(1, 1, 1), other = b:linear(w):relu()}, a:matmul(w) end, {})
