@@ -125,6 +125,17 @@ function node:scale(i)
 	return scales and not scales.several and scales.scale[1] or nil
 end
 
+-- Refuses sizes of a result that a few bytes of the file could make huge: of a constant, which is computed at load, above 2^24 elements.
+function node:bounded(sizes, is_known)
+	local most, count = is_known and 1 << 24 or 1 << 30, 1
+	if #sizes > 8 then self:fail('wanted at most 8 axes, got %d', #sizes) end
+	for _, size in ipairs(sizes) do
+		if size < 0 or size > most then self:fail('wanted sizes of 0 to %d, got %d', most, size) end
+		count = math.min(count * size, most + 1)
+	end
+	if count > most then self:fail('wanted a result of at most %d elements, got more', most) end
+end
+
 ---------------------------------------------------------------- axes
 
 function node:axis(axis, rank)

@@ -253,6 +253,7 @@ local function read_inputs(f, o)
 		else
 			if given then apply_sizes(input, given) end
 			place_batch(f, input)
+			setmetatable({file = f, op = 'input', name = input.name}, node):bounded(input.shape)
 			list[#list + 1] = input
 		end
 	end

@@ -167,7 +167,14 @@ end
 
 ---------------------------------------------------------------- borders
 
-function ops.TILE(n) return n:give(n:real_plain(1):tile(table.unpack(n:list(2, 'multiples')))) end
+function ops.TILE(n)
+	local x, times, sizes = n:real_plain(1), n:list(2, 'multiples'), {}
+	if #times ~= x:dim() then n:fail('multiples: wanted %d numbers, got %d', x:dim(), #times) end
+	n:bounded(times, n:known(1))
+	for i, count in ipairs(times) do sizes[i] = x:size(i) * count end
+	n:bounded(sizes, n:known(1))
+	return n:give(x:tile(table.unpack(times)))
+end
 
 -- Pairs before and after, by axis of the form at hand.
 local function borders(n, x, is_image)
@@ -184,9 +191,12 @@ local function padded(n, value)
 	local x, is_image = n:any(1)
 	local sizes = {}
 	local pairs_of = borders(n, x, is_image)
+	local made = {}
 	for axis = x:dim(), 1, -1 do
 		sizes[#sizes + 1], sizes[#sizes + 2] = pairs_of[axis][1], pairs_of[axis][2]
+		made[axis] = x:size(axis) + pairs_of[axis][1] + pairs_of[axis][2]
 	end
+	n:bounded(made, n:known(1))
 	return n.value(x:pad {sizes = sizes, value = value}, is_image)
 end
 

@@ -15,6 +15,10 @@ end
 local function sizes_of(n)
 	local sizes = n:list(2, 'size')
 	if #sizes ~= 2 or sizes[1] < 1 or sizes[2] < 1 then n:fail('size: wanted two numbers of 1 and up, got %s', table.concat(sizes, ' ')) end
+	local x = n:any(1)
+	n:bounded({x:nelem(), sizes[1]}, n:known(1))
+	n:bounded({x:size(1), x:size(2), sizes[1], sizes[2]}, n:known(1))
+	n:bounded({x:size(3), math.max(sizes[1], sizes[2])}, true)
 	return sizes
 end
 

@@ -144,6 +144,9 @@ function ops.SPACE_TO_BATCH_ND(n)
 		sizes[#sizes + 1] = inside and pads[2 * axis - 3] or 0
 		sizes[#sizes + 1] = inside and pads[2 * axis - 2] or 0
 	end
+	local padded = {}
+	for axis = 1, x:dim() do padded[axis] = x:size(axis) + sizes[2 * (x:dim() - axis) + 1] + sizes[2 * (x:dim() - axis) + 2] end
+	n:bounded(padded, n:known(1))
 	x = x:pad {sizes = sizes}
 	local split, order, made, many = {x:size(1)}, {}, {}, 1
 	for i = 1, m do
@@ -185,10 +188,15 @@ function ops.BATCH_TO_SPACE_ND(n)
 	return y
 end
 
-function ops.BROADCAST_TO(n) return n:plain(1):expand(table.unpack(n:list(2, 'shape'))) end
+function ops.BROADCAST_TO(n)
+	local sizes = n:list(2, 'shape')
+	n:bounded(sizes, n:known(1))
+	return n:plain(1):expand(table.unpack(sizes))
+end
 
 function ops.FILL(n)
 	local sizes, value = n:list(1, 'dims'), n:plain(2)
+	n:bounded(sizes, n:known(2))
 	if #sizes == 0 then return value end
 	local ones = {}
 	for i = 1, #sizes do ones[i] = 1 end

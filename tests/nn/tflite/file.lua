@@ -113,3 +113,18 @@ it('ends at every truncation and with every byte changed', function()
 	end
 	assert(os.clock() - before < 20)
 end)
+
+it('refuses results that a few bytes make huge', function()
+	local function ints(...) return tensor {dtype = 'int32', ...} end
+	local function single(...) return (tflite.single(...)) end
+	local one = tensor.ones(1, 1)
+	refused(single('FILL', {ints(1 << 30, 1 << 30), tensor {1}:sum()}, nil, {fixed = {1, 2}}), 'wanted sizes of 0 to 16777216, got 1073741824')
+	refused(single('FILL', {ints(1 << 20, 1 << 20), tensor {1}:sum()}, nil, {fixed = {1}}), 'wanted a result of at most 1073741824 elements, got more')
+	refused(single('TILE', {one, ints(1 << 30, 1 << 30)}, nil, {fixed = {2}}), 'wanted a result of at most 1073741824 elements, got more')
+	refused(single('PAD', {one, tensor {{0, (1 << 31) - 1}, {0, 1}, dtype = 'int32'}}, nil, {fixed = {2}}), 'wanted sizes of 0 to 1073741824')
+	refused(single('BROADCAST_TO', {one, ints(1, 1, 1, 1, 1, 1, 1, 1, 1)}, nil, {fixed = {2}}), 'wanted at most 8 axes, got 9')
+	refused(single('RESIZE_BILINEAR', {tensor.ones(1, 2, 2, 1), ints(1 << 20, 1 << 20)}, {}, {fixed = {2}}), 'wanted a result of at most')
+	local m = single('RELU', {one})
+	m.tensors[1].shape = {1 << 20, 1 << 20}
+	refused(m, "node 'x1' %(input%): wanted a result of at most 1073741824 elements")
+end)
