@@ -322,14 +322,15 @@ local function check_paths(file, number, line)
 end
 
 local function check_page(file)
-	local number, folder, rows = 0, file:match '^(.*/)' or '', {}
+	local number, folder, rows, code = 0, file:match '^(.*/)' or '', {}, false
 	for line in read(file):gmatch '([^\n]*)\n' do
 		number = number + 1
+		if line:find '^%s*```' then code = not code end
 		check_paths(file, number, line)
 		local cell = line:match '^| ([^|]*[^|%s-])%s*|'
 		check(not cell or not rows[cell], '%s:%d: a second row of %s', file, number, cell)
 		if cell then rows[cell] = true elseif line:sub(1, 1) ~= '|' then rows = {} end
-		for target in line:gmatch '%]%(([^)#:]+)%)' do
+		for target in (code and '' or line):gmatch '%]%(([^)#:]+)%)' do
 			check(names_something(folder .. target), '%s:%d: no %s%s', file, number, folder, target)
 		end
 	end
