@@ -70,7 +70,7 @@ end
 function values:initializer(name, value, type, own)
 	name = self:fresh(name, own)
 	type = type or value:dtype()
-	self.initializers[#self.initializers + 1] = {name = name, value = value:contiguous(), type = type}
+	self.initializers[#self.initializers + 1] = {name = name, value = value:to 'cpu':contiguous(), type = type}
 	return name
 end
 
