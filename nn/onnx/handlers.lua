@@ -1,15 +1,30 @@
 -- SPDX-License-Identifier: MIT
--- The ops of ONNX that there are: 'domain:op' -> function, from the files of nn/onnx/ops.def.
+-- The ops of ONNX that there are: 'domain:op' -> function, from the files of nn/onnx/ops.def. Codes that have a scale are quantized tensors
+-- while a graph is read. Ops that a file lists under `codes` take them so; to others they are the integers that they are in the file.
 local _, internal = ...
 local handlers = {}
 local all
+
+local function integers(x, ...)
+	if select('#', ...) == 0 then return x and x:quantized() and x:codes() or x end
+	return x and x:quantized() and x:codes() or x, integers(...)
+end
+
+local function of_integers(f)
+	return function(n, ...)
+		if select('#', ...) == 0 then return f(n) end
+		return f(n, integers(...))
+	end
+end
 
 function handlers.all()
 	if all then return all end
 	all = {}
 	for _, path in ipairs(internal.registry 'nn/onnx/ops') do
 		local entry = internal.import(path)
-		for name, f in next, entry.ops or entry do all[(entry.domain or '') .. ':' .. name] = f end
+		local takes = {}
+		for _, name in ipairs(entry.codes or {}) do takes[name] = true end
+		for name, f in next, entry.ops or entry do all[(entry.domain or '') .. ':' .. name] = takes[name] and f or of_integers(f) end
 	end
 	return all
 end

@@ -110,6 +110,16 @@ end
 
 node.AFFINE = 'asymmetric' -- the scheme whose codes use both ends of their range
 
+-- f of codes under one scale: of their values, with codes of that scale as its result; of others: of the integers. value(v) is what
+-- the integer v of the file is to f.
+function node.on_codes(x, f)
+	local p = x:qparams()
+	if p.axis or p.block then return f(x:codes(), function(v) return v end) end
+	local scale, zero = p.scale:item(), p.zero_point and p.zero_point:item() or 0
+	local y = f(x:dequantize(), function(v) return v and (v - zero) * scale end)
+	return y:quantize {dtype = x:dtype(), scheme = node.AFFINE, scale = scale, zero_point = zero}
+end
+
 -- x in that dtype.
 function node.to(x, dtype) return x:dtype() == dtype and x or x:to(dtype) end
 

@@ -100,7 +100,7 @@ static bool sniff(const uint8_t *head, size_t n)
 
 const struct ql_format ql_format_gguf = {
 	.doc = {.name = "gguf",
-		.usage = "tensors, metadata = tensor.load 'm.gguf'",
+		.usage = "tensors, metadata = tensor.load('m.gguf', {metadata=true})",
 		.text = "Models of llama.cpp (versions 2 and 3). Tensors keep their types bit for bit: floats, integers, and quantized "
 			"ones as 'q4_0', 'q4_1', 'q5_0', 'q5_1', 'q8_0', 'q2_k' to 'q6_k', 'iq4_nl', 'tq1_0', 'tq2_0' and 'gguf.mxfp4'; "
 			"a file with other types is an error that names them. The second result is a table of the keys: numbers, "
@@ -108,7 +108,7 @@ const struct ql_format ql_format_gguf = {
 			"uint32, int32 or int64, the first that fits, and other numbers as float32; tensors keep their dtype.",
 		.example =
 			"file = data.find 'models/stories260K/stories260K-Q4_0.gguf'\n"
-			"if file then\n  t, metadata = tensor.load(file)\n  assert(metadata['general.architecture'] == 'llama')\nend"},
+			"if file then\n  t, metadata = tensor.load(file, {metadata=true})\n  assert(metadata['general.architecture'] == 'llama')\nend"},
 	.extensions = ".gguf",
 	.metadata = true,
 	.load = load,

@@ -74,7 +74,7 @@ ACTIVATION(mish, "x * tanh(softplus(x)).", "print(tensor{-1,0,1}:mish())  --> fl
 ACTIVATION(softsign, "x / (1 + |x|); 1 and -1 of the infinities.",
 	"print(tensor{-3,0,1}:softsign())  --> float32(3)  -0.7500   0.0000   0.5000", 8,
 	fabsf(a) > FLT_MAX ? copysignf(1, a) : a / (1 + fabsf(a)),
-	fabs(a) > DBL_MAX ? copysign(1, a) : a / (1 + fabs(a)), in, a / ((1 + fabsf(b)) * (1 + fabsf(b))),
+	fabs(a) > DBL_MAX ? copysign(1.0, a) : a / (1 + fabs(a)), in, a / ((1 + fabsf(b)) * (1 + fabsf(b))),
 	a / ((1 + fabs(b)) * (1 + fabs(b))));
 
 /* ---- gelu ---- */

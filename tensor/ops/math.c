@@ -104,7 +104,7 @@ MATH(sinh, "The hyperbolic sine.", "print(tensor{0,1}:sinh())  --> float32(2)  0
 MATH(cosh, "The hyperbolic cosine.", "print(tensor{0,1}:cosh())  --> float32(2)  1.0000  1.5431", 20, ql_cosh(a),
 	cosh(a), in, a *ql_sinh(b), a *sinh(b));
 MATH(asinh, "The number whose hyperbolic sine is x.", "print(tensor{0,1}:asinh())  --> float32(2)  0.0000  0.8814", 60,
-	ql_asinh(a), asinh(a), in, a / (float)sqrt(1 + (double)b * (double)b), a / hypot(1, b));
+	ql_asinh(a), asinh(a), in, a / (float)sqrt(1 + (double)b * (double)b), a / hypot(1.0, b));
 MATH(acosh, "The positive number whose hyperbolic cosine is x; below 1 nan.",
 	"print(tensor{1,2}:acosh())  --> float32(2)  0.0000  1.3170", 60, ql_acosh(a), acosh(a), in,
 	a / (float)sqrt(((double)b - 1) * ((double)b + 1)), a / (sqrt(b - 1) * sqrt(b + 1)));

@@ -76,6 +76,10 @@ function ops.Softmax(n, x) return lines(n, x, function(y, axis) return y:softmax
 function ops.LogSoftmax(n, x) return lines(n, x, function(y, axis) return y:logsoftmax(axis) end) end
 
 function ops.Clip(n, x, low, high)
+	if x:quantized() then
+		low, high = low and n:number(low, 'min'), high and n:number(high, 'max')
+		return n.on_codes(x, function(y, value) return y:clamp {low = value(low), high = value(high)} end)
+	end
 	if low and not n.known(low) or high and not n.known(high) then
 		x = low and x:maximum(low) or x
 		return high and x:minimum(high) or x
@@ -85,4 +89,4 @@ function ops.Clip(n, x, low, high)
 	return x:clamp {low = low, high = high}
 end
 
-return {ops = ops, lines = lines}
+return {ops = ops, lines = lines, codes = {'Identity', 'Dropout', 'Clip'}}

@@ -83,4 +83,4 @@ function ops.TopK(n, x, k)
 	return values, places - 1
 end
 
-return ops
+return {ops = ops, codes = {'If', 'Gather'}}

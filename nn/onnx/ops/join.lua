@@ -2,8 +2,21 @@
 -- Joining and cutting along axes.
 local ops = {}
 
+-- Whether all are codes under one scale, the same.
+local function agree(list)
+	local first = list[1]:quantized() and list[1]:qparams()
+	for _, x in ipairs(list) do
+		local p = x:quantized() and x:qparams()
+		if not p or p.axis or p.block or p.scale:item() ~= first.scale:item() or p.zero_point:item() ~= first.zero_point:item() then return false end
+	end
+	return true
+end
+
 function ops.Concat(n, ...)
 	local list = {...}
+	if not agree(list) then
+		for i, x in ipairs(list) do list[i] = x:quantized() and x:codes() or x end
+	end
 	local axis = n:axis(n:attr('axis', 1), list[1]:dim())
 	return #list == 1 and list[1] or tensor.cat(list, {axis = axis})
 end
@@ -79,8 +92,11 @@ function ops.Pad(n, x, pads, value, axes)
 	end
 	if not any then return x end
 	while sizes[#sizes] == 0 and sizes[#sizes - 1] == 0 do sizes[#sizes], sizes[#sizes - 1] = nil, nil end
+	if mode == 'constant' and x:quantized() then
+		return n.on_codes(x, function(y, value) return y:pad {sizes = sizes, value = value(fill)} end)
+	end
 	if mode == 'constant' then return x:pad {sizes = sizes, value = fill} end
 	return x:pad {sizes = sizes, mode = ({edge = 'edge', reflect = 'reflect', wrap = 'wrap'})[mode] or n:fail("mode: wanted constant, edge, reflect or wrap, got '%s'", mode)}
 end
 
-return ops
+return {ops = ops, codes = {'Concat', 'Split', 'Slice', 'Tile', 'Pad'}}

@@ -96,4 +96,5 @@ function ops.MatMulNBits(n, a, b, scales, zeros, g_idx, bias)
 	return a:linear(w)
 end
 
-return {domain = 'com.microsoft', ops = ops}
+return {domain = 'com.microsoft', ops = ops, codes = {'QLinearAdd', 'QLinearMul', 'QLinearSigmoid', 'QLinearLeakyRelu', 'QLinearSoftmax',
+	'QLinearGlobalAveragePool', 'QLinearAveragePool', 'QLinearConcat', 'QGemm'}}

@@ -141,4 +141,4 @@ function ops.GlobalLpPool(n, x)
 	return x:abs():pow(p):sum(o):pow(1 / p)
 end
 
-return ops
+return {ops = ops, codes = {'MaxPool'}}

@@ -4,14 +4,15 @@
 -- Constants of integers become quantized constants, which stay codes in memory. Integers that no scale belongs to, as those of
 -- MatMulInteger, are codes under the scale 1.
 local internal = select(2, ...)
-local to = internal.import 'nn/onnx/node'.to
+local to, known = internal.import 'nn/onnx/node'.to, internal.import 'nn/onnx/node'.known
 local ops = {}
 
 local function is_plain(x) return not x:quantized() end
 
 -- Sizes for a scale along one axis of x.
 local function along(t, x, axis)
-	if t:nelem() == 1 then return t:reshape {} end
+	if t:dim() == 0 then return t end
+	if x:dim() == 0 or known(t) and t:nelem() == 1 then return t:reshape {} end
 	local sizes = {}
 	for i = 1, x:dim() do sizes[i] = i == axis and t:nelem() or 1 end
 	return t:reshape(table.unpack(sizes))
@@ -66,22 +67,35 @@ local function decoded(n, q)
 	return y
 end
 
+-- Whether the codes have these parameters.
+local function has_params(n, x, scale, zero, axis)
+	local p = x:qparams()
+	if p.block or not n.known(scale) or zero and not n.known(zero) or p.scale:nelem() ~= scale:nelem() then return false end
+	if p.axis and p.axis ~= axis or not to(scale, 'float32'):reshape(-1):eq(p.scale:reshape(-1)):all():item() then return false end
+	local given = zero and zero:to 'int32':reshape(-1) or p.zero_point:to 'int32':reshape(-1) * 0
+	return given:eq(p.zero_point:to 'int32':reshape(-1)):all():item()
+end
+
 function ops.DequantizeLinear(n, x, scale, zero)
 	local axis = x:dim() > 0 and n:attr('axis', 1) < x:dim() and n:axis(n:attr('axis', 1), x:dim()) or 1
 	local block = n:attr('block_size', 0)
-	if not is_plain(x) then return decoded(n, x) end
-	local info = quant.dtype(x:dtype())
+	if not is_plain(x) then
+		if block == 0 and n:quietly(function() return has_params(n, x, scale, zero, axis) end) then return decoded(n, x) end
+		x = x:codes()
+	end
+	local info, code = quant.dtype(x:dtype()), n:attr('output_dtype', 0)
+	local wanted = code == 0 and scale:dtype() or internal.onnx_dtype(code) or n:fail('output_dtype: wanted a type of floats, got number %d', code)
 	block = block ~= 0 and block or nil
-	if n.known(x) and n.known(scale) and not info.float and info.bits <= 16 and not (n:attr 'output_dtype') then
+	if n.known(x) and n.known(scale) and not info.float and info.bits <= 16 and code == 0 then
 		local q = n:once('codes', function() return quantized(n, x, scale, zero, axis, block) or false end)
 		if q then return decoded(n, q) end
 	end
 	if block then
 		local y, s = to(x, 'float32'), repeated(scale, axis, block, x:size(axis)):to 'float32'
 		if zero then y = y - repeated(zero, axis, block, x:size(axis)):to 'float32' end
-		return (y * s):to(scale:dtype())
+		return to(y * s, wanted)
 	end
-	return to(floats(x, scale, zero, axis), scale:dtype())
+	return to(floats(x, scale, zero, axis), wanted)
 end
 
 local function target(n, zero)
@@ -168,7 +182,6 @@ end
 
 -- Codes under the scale 1 with that zero point.
 local function as_codes(n, x, zero)
-	if not is_plain(x) then return x end
 	local real = to(x, 'float32')
 	if zero then real = real - to(zero, 'float32') end
 	return real:quantize {dtype = x:dtype(), scheme = n.AFFINE, scale = 1, zero_point = zero and n:number(zero, 'zero_point') or 0}
@@ -177,7 +190,6 @@ end
 local function one_number(zero) return not zero or zero:nelem() == 1 end
 
 function ops.MatMulInteger(n, a, b, a_zero, b_zero)
-	if not is_plain(a) then a = a:codes() end
 	if one_number(a_zero) and one_number(b_zero) and (not a_zero or n.known(a_zero)) and (not b_zero or n.known(b_zero)) then
 		return as_codes(n, a, a_zero):matmul(as_codes(n, b, b_zero)):to 'int32'
 	end
@@ -207,7 +219,10 @@ end
 
 -- The operand of a QLinear op as floats with codes.
 local function operand(n, x, scale, zero, axis)
-	if not is_plain(x) then return decoded(n, x) end
+	if not is_plain(x) then
+		if n:quietly(function() return has_params(n, x, scale, zero, axis or 1) end) then return decoded(n, x) end
+		x = x:codes()
+	end
 	if n.known(x) then return decoded(n, n:quietly(function() return quantized(n, x, scale, zero, axis or 1) end)) end
 	return decoded(n, floats(x, scale, zero, axis or 1):quantize(spec_of(n, x:dtype(), scale, zero, axis)))
 end
@@ -225,4 +240,4 @@ function ops.QLinearConv(n, x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_z
 	return result(n, conv(n, operand(n, x, x_scale, x_zero), operand(n, w, w_scale, w_zero, 1), bias), y_scale, y_zero)
 end
 
-return {ops = ops, scaled = scaled, operand = operand, result = result, quantized = quantized, decoded = decoded}
+return {ops = ops, codes = {'DequantizeLinear', 'QLinearMatMul', 'QLinearConv'}, scaled = scaled, operand = operand, result = result, quantized = quantized, decoded = decoded}

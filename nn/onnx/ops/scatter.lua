@@ -81,4 +81,4 @@ function ops.SpaceToDepth(n, x)
 	return x:spacetodepth(n:attr 'blocksize', n:attr('mode', 'DCR'):lower())
 end
 
-return {ops = ops, steps = steps}
+return {ops = ops, steps = steps, codes = {'DepthToSpace', 'SpaceToDepth'}}

@@ -115,4 +115,4 @@ end
 
 function ops.CastLike(n, x, like) return cast(n, x, like:dtype()) end
 
-return ops
+return {ops = ops, codes = {'Shape', 'Size'}}

@@ -57,4 +57,4 @@ function ops.Expand(n, x, shape)
 	return (rank == 0 or same) and x or x:expand(table.unpack(sizes))
 end
 
-return ops
+return {ops = ops, codes = {'Reshape', 'Flatten', 'Transpose', 'Squeeze', 'Unsqueeze', 'Expand'}}

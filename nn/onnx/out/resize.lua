@@ -13,7 +13,8 @@ function ops.resize(n)
 		attrs.antialias, attrs.exclude_outside = 1, 1
 	end
 	local float = dtype == 'float64' and 'float64' or 'float32'
-	local x, sizes = n:input(1, mode == 'nearest' and dtype or float)
+	local sizes
+	local x = n:input(1, mode == 'nearest' and dtype or float)
 	if n.opset >= 18 then
 		attrs.axes, sizes = {rank - 2, rank - 1}, n:ints {n.result.shape[rank - 1], n.result.shape[rank]}
 	else

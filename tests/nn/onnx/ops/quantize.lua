@@ -67,6 +67,40 @@ local function qdq()
 			b = b:to 'int32', ['b.s'] = p.scale * sx, fc = fc:codes(), ['fc.s'] = o.scale}}, w, b, fc, sx, sy, sz
 end
 
+-- What ops give of the codes of x, whose scale is 0.5 and zero point 3: codes 1, 3, 5, 9.
+local function of_codes(more, last, initializers, inputs, sizes)
+	initializers.s, initializers.z = number(0.5), number(3, 'uint8')
+	local nodes = {node('QuantizeLinear', {'x', 's', 'z'}, {'q'}, nil, {name = 'q'})}
+	for i, n in ipairs(more) do nodes[i + 1] = n end
+	local list = {{'x', 'float32', sizes or {2, 2}}}
+	for i, input in ipairs(inputs or {}) do list[i + 1] = input end
+	return onnx.load {nodes = nodes, inputs = list, outputs = {last}, initializers = initializers, opset = 21}
+end
+local values = tensor {{-1, 0}, {1, 3}}
+
+it('gives integers to ops that do not move codes', function()
+	local function one(op, inputs, attrs, initializers)
+		local y = of_codes({node(op, inputs, {'y'}, attrs, {name = 'y'})}, 'y', initializers or {}):run(values)
+		return y:quantized() and y:codes() or y
+	end
+	assert(equal(one('Cast', {'q'}, {to = 6}), {{1, 3}, {5, 9}}) and equal(one('Relu', {'q'}), {{1, 3}, {5, 9}}))
+	assert(equal(one('Clip', {'q', 'low', 'high'}, nil, {low = number(2, 'uint8'), high = number(5, 'uint8')}), {{2, 3}, {5, 5}}))
+	assert(equal(one('Pad', {'q', 'pads', 'value'}, nil, {pads = tensor {0, 1, 0, 0, dtype = 'int64'}, value = number(7, 'uint8')}), {{7, 1, 3}, {7, 5, 9}}))
+	assert(equal(one('Concat', {'q', 'other'}, {axis = 1}, {other = u8(6, 7):view(2, 1)}), {{1, 3, 6}, {5, 9, 7}}))
+	assert(equal(one('MatMulInteger', {'q', 'w', 'wz'}, nil, {w = i8(1, 0, 0, 2):view(2, 2), wz = number(1, 'uint8')}), {{0, 4}, {4, 16}}))
+	assert(equal(one('DequantizeLinear', {'q', 'two'}, nil, {two = number(2)}), {{2, 6}, {10, 18}}))
+	assert(equal(one('DequantizeLinear', {'q', 's', 'z'}), values))
+end)
+
+it('keeps what is clipped and padded as codes, and takes scales that are found at the run for each row', function()
+	local g = of_codes({node('Clip', {'q', 'low'}, {'c'}, nil, {name = 'c'}), node('DequantizeLinear', {'c', 's', 'z'}, {'y'}, nil, {name = 'y'})}, 'y', {low = number(4, 'uint8')})
+	assert(equal(g:run(values), {{0.5, 0.5}, {1, 3}}))
+	g = onnx.load {nodes = {node('ReduceMax', {'x'}, {'s'}, {axes = {1}, keepdims = 0}, {name = 's'}), node('QuantizeLinear', {'x', 's'}, {'q'}, {axis = 0}, {name = 'q'})},
+		inputs = {{'x', 'float32', {'n', 2}}}, outputs = {'q'}, opset = 13}
+	assert(equal(g:run(tensor {{1, 2}, {6, 3}}), {{0, 1}, {1, 0}}) and equal(g:run(tensor {{4, 2}}), {{1, 0}}))
+	assert(run('DequantizeLinear', {i8(1, 2), number(0.5)}, {output_dtype = 11}, {fixed = {2}, opset = 23}):dtype() == 'float64')
+end)
+
 it('makes integer ops of a graph with quantized and dequantized values', function()
 	local model, w, b, fc, sx, sy, sz = qdq()
 	local g, r = onnx.load(model, {report = true})
