@@ -93,7 +93,7 @@ function ops.Pad(n, x, pads, value, axes)
 	if not any then return x end
 	while sizes[#sizes] == 0 and sizes[#sizes - 1] == 0 do sizes[#sizes], sizes[#sizes - 1] = nil, nil end
 	if mode == 'constant' and x:quantized() then
-		return n.on_codes(x, function(y, value) return y:pad {sizes = sizes, value = value(fill)} end)
+		return n.on_codes(x, function(y, of) return y:pad {sizes = sizes, value = of(fill)} end)
 	end
 	if mode == 'constant' then return x:pad {sizes = sizes, value = fill} end
 	return x:pad {sizes = sizes, mode = ({edge = 'edge', reflect = 'reflect', wrap = 'wrap'})[mode] or n:fail("mode: wanted constant, edge, reflect or wrap, got '%s'", mode)}
