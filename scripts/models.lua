@@ -1,9 +1,12 @@
 -- SPDX-License-Identifier: MIT
 -- Models from outside, beside the programs that they come from:
---   quoll scripts/models.lua [SECTION ...]    files others nodes load (default: all)
+--   quoll scripts/models.lua [SECTION ...]    files others nodes tflite stories c load (default: all)
 --     files    the models of the data folder (QUOLL_DATA): outputs beside onnxruntime without optimization
 --     others   20 exports of torchvision and transformers with random weights, by both of torch's exporters
 --     nodes    the node tests of the onnx package
+--     tflite   MLPerf Tiny's models beside LiteRT's reference kernels, 200 random inputs: outputs, of integers their codes
+--     stories  the perplexity of stories260K from Hugging Face's and llama.cpp's files, without a judge
+--     c        the exported C of models: its self-test and memory, without a judge
 --     load     time of graph.load beside an onnxruntime session with basic optimization
 -- The judges are packages of PyPI, in an environment that is made for the run and removed after it, or those of MODELS_PYTHON. Sections
 -- whose judge or data is missing are named.
@@ -40,7 +43,7 @@ end
 local function has(packages)
 	if not python then
 		io.stderr:write('models: making an environment with packages of PyPI …\n')
-		if not run(('python3 -m venv "%s/venv" && "%s/venv/bin/pip" install -q onnx onnxscript onnxruntime torch torchvision transformers'):format(folder, folder)) then
+		if not run(('python3 -m venv "%s/venv" && "%s/venv/bin/pip" install -q onnx onnxscript onnxruntime torch torchvision transformers ai-edge-litert'):format(folder, folder)) then
 			return false
 		end
 		python = folder .. '/venv/bin/python'
@@ -175,6 +178,73 @@ function sections.nodes()
 	return rows
 end
 
+---------------------------------------------------------------- TFLite
+
+-- kws_float has weights of 8 bits, with which LiteRT rounds activations, too.
+local TFLITE = {'models/kws/kws_int8.tflite', 'models/kws/kws_float.tflite', 'models/ad01/ad01_int8.tflite', 'models/ad01/ad01_fp32.tflite',
+	'weights/mlperf-tiny-resnet8-int8.tflite', 'models/resnet8/resnet8_float.tflite'}
+
+-- How many of the codes are equal and how far others are off; of floats the error.
+local function compared(got, want)
+	if quant.dtype(want:dtype()).float then
+		local error = (got:to 'float64' - want:to 'float64'):abs():max():item() / want:to 'float64':abs():max():item()
+		return ('%.1e of the largest output'):format(error)
+	end
+	local off = (got:codes():to 'int32' - want:to 'int32'):abs()
+	return ('%d of %d codes equal, most off by %d'):format(off:eq(0):to 'int64':sum():item(), off:nelem(), off:max():item())
+end
+
+function sections.tflite()
+	local rows = {columns = {'model', 'result'}}
+	for _, name in ipairs(TFLITE) do
+		local path, result = data.find(name), 'skipped: not in the data folder (QUOLL_DATA)'
+		if path and ask('tflite', path, folder, 200) then
+			local t = tensor.load(folder .. '/m.npz')
+			result = compared(graph.load(path):run(t['in']), t.out)
+		end
+		rows[#rows + 1] = {name:match '[^/]+$', result}
+	end
+	return rows
+end
+
+---------------------------------------------------------------- without a judge
+
+local STORIES = {'hf', 'hf_sharded', 'hf_bf16', 'stories260K-F32.gguf', 'stories260K-Q8_0.gguf', 'stories260K-Q4_0.gguf', 'stories260K-Q4_1.gguf'}
+
+function sections.stories()
+	local rows, list, first = {columns = {'file', 'perplexity', 'change'}}, {}, nil
+	for i, ids in ipairs(dofile(here .. '../tests/golden/stories_ids.lua')) do
+		local n = ids:size(1) - 1
+		list[i] = {ids:narrow(1, 1, n):unsqueeze(1), ids:narrow(1, 2, n):unsqueeze(1)}
+	end
+	for _, name in ipairs(STORIES) do
+		local path = data.find('models/stories260K/' .. name .. (name:find 'gguf' and '' or '/config.json'))
+		local found = path and nn.load((path:gsub('/config%.json$', ''))):evaluate(list, {metric = 'perplexity', log = false}).perplexity
+		first = first or found
+		rows[#rows + 1] = found and {name, ('%.4f'):format(found), ('%+.2f %%'):format((found / first - 1) * 100)} or
+			{name, '-', 'skipped: not in the data folder (QUOLL_DATA)'}
+	end
+	return rows
+end
+
+local function c_of(name, path, inputs)
+	local at = ('%s/%s_c'):format(folder, name)
+	graph.load {path, inputs = inputs}:export {dir = at, name = name}
+	local made, out = run(('make -s -C "%s" && "%s/%s" --selftest'):format(at, at, name))
+	local header <close> = assert(io.open(('%s/%s.h'):format(at, name)))
+	return {name, header:read 'a':match '_ARENA_BYTES (%d+)', made and out:match '[^\n]*passed[^\n]*' or 'failed: ' .. out:sub(-80)}
+end
+
+function sections.c()
+	local rows = {columns = {'model', 'arena bytes', 'self-test'}}
+	local list = {{'models/kws/kws_int8.tflite'}, {'models/yunet/yunet_n_320_320.onnx'}, FILES[2], {'models/dtln/model_1.onnx'}, {'models/dtln/model_2.onnx'}}
+	for i, file in ipairs(list) do
+		local path = data.find(file[1])
+		rows[i] = path and c_of(file[1]:match '/([%w_]+)%.%w+$', path, file[2]) or {file[1], '-', 'skipped: not in the data folder (QUOLL_DATA)'}
+	end
+	return rows
+end
+
 ---------------------------------------------------------------- time to load
 
 function sections.load()
@@ -197,15 +267,15 @@ end
 
 ---------------------------------------------------------------- all
 
-local NEEDS = {files = 'onnxruntime', others = 'onnxruntime, torch, torchvision, transformers', nodes = 'onnx', load = 'onnxruntime'}
-local asked = #arg > 0 and arg or {'files', 'others', 'nodes', 'load'}
+local NEEDS = {files = 'onnxruntime', others = 'onnxruntime, torch, torchvision, transformers', nodes = 'onnx', load = 'onnxruntime', tflite = 'ai_edge_litert'}
+local asked = #arg > 0 and arg or {'files', 'others', 'nodes', 'tflite', 'stories', 'c', 'load'}
 for _, name in ipairs(asked) do
 	if not sections[name] then
-		io.stderr:write(('models: wanted files, others, nodes or load, got %s\n'):format(name))
+		io.stderr:write(('models: wanted files, others, nodes, tflite, stories, c or load, got %s\n'):format(name))
 		os.exit(1)
 	end
 	print('== ' .. name)
-	if not has(NEEDS[name]) then
+	if NEEDS[name] and not has(NEEDS[name]) then
 		print('skipped: no ' .. NEEDS[name])
 	else
 		local rows, why = sections[name]()

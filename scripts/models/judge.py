@@ -4,6 +4,7 @@
   judge.py export NAME EXPORTER OPSET DIR   writes DIR/m.onnx and DIR/m.npz (inputs 'in.NAME', outputs 'out.NAME' of onnxruntime)
   judge.py run FILE DIR [NAME=SIZES ...]    writes DIR/m.npz for a file
   judge.py nodes DIR                        writes the node tests of the onnx package: NAME.onnx, NAME.inK.pb, NAME.outK.pb, index.json
+  judge.py tflite FILE DIR N                writes DIR/m.npz: 'in' and 'out' of N random inputs in LiteRT's reference kernels
   judge.py load FILE ...                    prints milliseconds to make a session with basic optimization, the least of five
 
 Models have random weights (seed 0). EXPORTER is torchscript or dynamo (torch.onnx.export).
@@ -132,6 +133,25 @@ def nodes(out):
     json.dump(index, open(f'{out}/index.json', 'w'))
 
 
+def tflite(path, out, count):
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+    it = Interpreter(path, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+    it.allocate_tensors()
+    i, o = it.get_input_details()[0], it.get_output_details()[0]
+    rng, given, got = np.random.default_rng(0), [], []
+    for _ in range(int(count)):
+        if i['dtype'] == np.float32:
+            x = rng.standard_normal(i['shape']).astype(np.float32)
+        else:
+            info = np.iinfo(i['dtype'])
+            x = np.clip(np.round(rng.standard_normal(i['shape']) * 50 + (info.min + info.max) / 2), info.min, info.max).astype(i['dtype'])
+        it.set_tensor(i['index'], x)
+        it.invoke()
+        given.append(x[0])
+        got.append(it.get_tensor(o['index'])[0])
+    np.savez(os.path.join(out, 'm.npz'), **{'in': np.stack(given), 'out': np.stack(got)})
+
+
 def load(paths):
     import onnxruntime as ort
     for path in paths:
@@ -151,5 +171,7 @@ if __name__ == '__main__':
         run(rest[0], rest[1], rest[2:])
     elif what == 'nodes':
         nodes(rest[0])
+    elif what == 'tflite':
+        tflite(*rest)
     else:
         load(rest)
