@@ -3,14 +3,17 @@
 --   quoll scripts/device_rows.lua OUT COMPILER FILE…
 -- The preprocessor leaves marks before them (QL_EXTRACT in tensor/vmath/simd.h). OUT gets the functions of each file in a
 -- namespace and a list, QL_ROWS(X), of
---   X(op, operands, f32, f64, i64, fails, f32_library, f64_library)
--- fails: the int64 function may refuse a value; library: 1 where the result comes from a function of the C library. A function
+--   X(op, operands, f32, f64, i64, fails, f32_library, f64_library, own)
+-- fails: the int64 function may refuse a value; library: 1 where the result comes from a function of the C library; own: 1 where the
+-- function has a kernel of its own for dense operands, as computing (ns_per_16 below OWN) does not take longer than reading them. A function
 -- that an op lacks is `absent`. A struct ql_map whose functions have other names than <op>_f32, _f64, _i64 is an error.
 local out, compiler = arg[1], arg[2]
 local inexact = {}
 for name in ('exp exp2 expm1 log log2 log10 log1p pow sin cos tan asin acos atan sinh cosh tanh erf erfc'):gmatch '%S+' do
 	inexact[name], inexact[name .. 'f'] = true, true
 end
+
+local OWN = 30
 
 local text, ops, order = {}, {}, {}
 local function emit(...) text[#text + 1] = string.format(...) end
@@ -41,7 +44,7 @@ end
 
 local function maps(source, file, found)
 	for op, fields in source:gmatch 'const struct ql_map ([%w_]+)_map = (%b{})' do
-		local row = {op = op, operands = 0}
+		local row = {op = op, operands = 0, own = (tonumber(fields:match 'ns_per_16 = (%d+)') or 0) < OWN}
 		for domain, name in fields:gmatch '%.([fi]%d%d) = ([%w_]+)' do
 			local f = found[name]
 			assert(name == op .. '_' .. domain and f, ('%s: struct ql_map %s_map: wanted .%s = %s_%s, a marked function ' ..
@@ -78,8 +81,8 @@ for _, op in ipairs(order) do
 	local r = ops[op]
 	local function name(domain) return r[domain] and r[domain].name or 'absent' end
 	local function library(domain) return r[domain] and r[domain].library and 1 or 0 end
-	emit('\tX(%s, %d, %s, %s, %s, %d, %d, %d) \\', op, r.operands, name 'f32', name 'f64', name 'i64',
-		r.i64 and r.i64.fails and 1 or 0, library 'f32', library 'f64')
+	emit('\tX(%s, %d, %s, %s, %s, %d, %d, %d, %d) \\', op, r.operands, name 'f32', name 'f64', name 'i64',
+		r.i64 and r.i64.fails and 1 or 0, library 'f32', library 'f64', r.own and 1 or 0)
 end
 emit ''
 local all = table.concat(text, '\n') .. '\n'

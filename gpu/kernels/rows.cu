@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Elementwise ops by the functions of their op files (tensor/loops/map.h), which scripts/device_rows.lua takes out of them into
  * rows.inc: the same operations in the same order, so the bits of the CPU. Dense float32 operands and numbers: a kernel for
- * each function, EACH elements a thread. Everything else: one kernel per domain with all functions, one element a thread; in
+ * each function that takes no longer than reading them, EACH elements a thread. Everything else: one kernel per domain with all functions, one element a thread; in
  * float32 EACH neighbours, which are read together where they lie together. The caller says the domain and what it made of the
  * op's attributes (options domain, p and i).
  */
@@ -124,7 +124,7 @@ struct elements {
 
 /* The number of each op in QL_ROWS. */
 enum row_number {
-#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library) ROW_##op,
+#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library, own) ROW_##op,
 	QL_ROWS(X)
 #undef X
 };
@@ -148,7 +148,7 @@ QL_DEVICE float apply_f32(const elements &e, const float *const *in)
 	float y = 0;
 
 	switch (e.row) {
-#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library) \
+#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library, own) \
 	case ROW_##op: f32(1, &y, in, &e.args); break;
 		QL_ROWS(X)
 #undef X
@@ -160,7 +160,7 @@ QL_DEVICE void apply(const elements &e, int64_t i, const double *const *in)
 	double y = 0;
 
 	switch (e.row) {
-#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library) \
+#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library, own) \
 	case ROW_##op: f64(1, &y, in, &e.args); break;
 		QL_ROWS(X)
 #undef X
@@ -173,7 +173,7 @@ QL_DEVICE void apply(const elements &e, int64_t i, const int64_t *const *in)
 	bool good = false;
 
 	switch (e.row) {
-#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library) \
+#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library, own) \
 	case ROW_##op: good = i64(1, &y, in, &e.args); break;
 		QL_ROWS(X)
 #undef X
@@ -293,19 +293,21 @@ QL_KERNEL(THREADS) each_rows(const __grid_constant__ elements e)
 struct row {
 	const char *op, *f32, *f64, *i64;
 	int32_t operands, fails, f32_library, f64_library;
-	cudaError_t (*dense)(cudaStream_t stream, const dense &d);
+	cudaError_t (*dense)(cudaStream_t stream, const dense &d); /* NULL: each_rows reads them as fast as they are computed */
 };
 
+#define OWN_0(f32, operands) NULL
+#define OWN_1(f32, operands) launch_dense<f32, operands>
 static const struct row rows[] = {
-#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library) \
-	{#op, #f32, #f64, #i64, operands, fails, f32_library, f64_library, launch_dense<f32, operands>},
+#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library, own) \
+	{#op, #f32, #f64, #i64, operands, fails, f32_library, f64_library, OWN_##own(f32, operands)},
 	QL_ROWS(X)
 #undef X
 };
 #define ROWS ((int32_t)(sizeof(rows) / sizeof(rows[0])))
 
 static const char names[] =
-#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library) #op " "
+#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library, own) #op " "
 	QL_ROWS(X)
 #undef X
 	;
@@ -504,7 +506,7 @@ static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_cal
 		return ql_launch_free(any_rows<int64_t>, blocks, dim3(THREADS), place->stream, e);
 	if (!strcmp(domain, "float64"))
 		return ql_launch_free(any_rows<double>, blocks, dim3(THREADS), place->stream, e);
-	if (is_dense(e, &d))
+	if (rows[e.row].dense && is_dense(e, &d))
 		return rows[e.row].dense(place->stream, d);
 	e.together = are_together(e);
 	return ql_launch_free(each_rows, ql_blocks(e.count, THREADS * EACH), dim3(THREADS), place->stream, e);
