@@ -5,15 +5,16 @@
 -- namespace and a list, QL_ROWS(X), of
 --   X(op, operands, f32, f64, i64, fails, f32_library, f64_library, own)
 -- fails: the int64 function may refuse a value; library: 1 where the result comes from a function of the C library; own: 1 where the
--- function has a kernel of its own for dense operands, as computing (ns_per_16 below OWN) does not take longer than reading them. A function
--- that an op lacks is `absent`. A struct ql_map whose functions have other names than <op>_f32, _f64, _i64 is an error.
+-- function has a kernel of its own for dense float32 operands and results, as computing (ns_per_16 below OWN; of a slope, that of its
+-- function) does not take longer than reading them. A function that an op lacks is `absent`. A struct ql_map whose functions have other
+-- names than <op>_f32, _f64, _i64 is an error.
 local out, compiler = arg[1], arg[2]
 local inexact = {}
-for name in ('exp exp2 expm1 log log2 log10 log1p pow sin cos tan asin acos atan sinh cosh tanh erf erfc'):gmatch '%S+' do
+for name in ('exp exp2 expm1 log log2 log10 log1p pow sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh hypot erf erfc'):gmatch '%S+' do
 	inexact[name], inexact[name .. 'f'] = true, true
 end
 
-local OWN = 30
+local OWN = 20
 
 local text, ops, order = {}, {}, {}
 local function emit(...) text[#text + 1] = string.format(...) end
@@ -44,7 +45,8 @@ end
 
 local function maps(source, file, found)
 	for op, fields in source:gmatch 'const struct ql_map ([%w_]+)_map = (%b{})' do
-		local row = {op = op, operands = 0, own = (tonumber(fields:match 'ns_per_16 = (%d+)') or 0) < OWN}
+		local cost = tonumber(fields:match 'ns_per_16 = (%d+)') or 0
+		local row = {op = op, operands = 0, own = cost < OWN and not fields:find 'QL_MAP_BOOL'}
 		for domain, name in fields:gmatch '%.([fi]%d%d) = ([%w_]+)' do
 			local f = found[name]
 			assert(name == op .. '_' .. domain and f, ('%s: struct ql_map %s_map: wanted .%s = %s_%s, a marked function ' ..
@@ -78,11 +80,12 @@ end
 table.sort(order)
 emit '#define QL_ROWS(X) \\'
 for _, op in ipairs(order) do
-	local r = ops[op]
+	local r, of = ops[op], ops[op:match '^(.*)_slope$' or '']
+	local own = r.own and r.f32 and (not of or of.own)
 	local function name(domain) return r[domain] and r[domain].name or 'absent' end
 	local function library(domain) return r[domain] and r[domain].library and 1 or 0 end
 	emit('\tX(%s, %d, %s, %s, %s, %d, %d, %d, %d) \\', op, r.operands, name 'f32', name 'f64', name 'i64',
-		r.i64 and r.i64.fails and 1 or 0, library 'f32', library 'f64', r.own and 1 or 0)
+		r.i64 and r.i64.fails and 1 or 0, library 'f32', library 'f64', own and 1 or 0)
 end
 emit ''
 local all = table.concat(text, '\n') .. '\n'

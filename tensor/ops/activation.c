@@ -49,9 +49,9 @@ QL_INLINE double mish_slope_double(double x)
 
 #define HARDSWISH_SLOPE b <= -3 ? 0 : b >= 3 ? a : a *(b / 3 + 0.5f)
 
-ACTIVATION(tanh, "The hyperbolic tangent.", "print(tensor{0,1}:tanh())  --> float32(2)  0.0000  0.7616", 20, ql_tanh(a),
+ACTIVATION(tanh, "The hyperbolic tangent.", "print(tensor{0,1}:tanh())  --> float32(2)  0.0000  0.7616", 15, ql_tanh(a),
 	tanh(a), out, a *((1 - b) * (1 + b)), a *((1 - b) * (1 + b)));
-ACTIVATION(sigmoid, "1 / (1 + exp(-x)).", "print(tensor{0,1}:sigmoid())  --> float32(2)  0.5000  0.7311", 20,
+ACTIVATION(sigmoid, "1 / (1 + exp(-x)).", "print(tensor{0,1}:sigmoid())  --> float32(2)  0.5000  0.7311", 12,
 	ql_sigmoid(a), 1 / (1 + exp(-a)), out, a *(b *(1 - b)), a *(b *(1 - b)));
 ACTIVATION(hardswish, "x * relu6(x + 3) / 6.",
 	"print(tensor{-4,1,4}:hardswish())  --> float32(3)  -0.0000   0.6667   4.0000", 8,
@@ -283,7 +283,7 @@ QL_INLINE double silu_double(double x)
 /* silu(alpha x) / alpha, whose derivative is that of silu at alpha x */
 QL_CURVE(silu, "x:silu()  x:silu(alpha)  x:silu{alpha=, out=spec}",
 	"x * sigmoid(alpha x), also called swish; alpha = 1.702 is a common approximation of gelu.",
-	"print(tensor{0,1}:silu())  --> float32(2)  0.0000  0.7311", 20, silu_options,
+	"print(tensor{0,1}:silu())  --> float32(2)  0.0000  0.7311", 13, silu_options,
 	ql_silu(a *QL_P32(0)) * QL_P32(1), silu_double(a *QL_P64(0)) * QL_P64(1), a *ql_silu_slope(QL_P32(0) * b),
 	a *silu_slope_double(QL_P64(0) * b));
 
