@@ -50,7 +50,7 @@ QL_INLINE float ql_atan2(float y, float x)
 
 	angle = ql_arctangent(up == 0 ? 0 : t);
 	angle = copysignf(1, x) < 0 ? 3.1415926535897931 - angle : angle;
-	return (x != x) | (y != y) ? x + y : copysignf((float)angle, y);
+	return ((x != x) | (y != y)) ? x + y : copysignf((float)angle, y);
 }
 
 QL_INLINE float ql_atan(float a)

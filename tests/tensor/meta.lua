@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick
+-- labels: quick host
 -- Tensors without values (tensor/meta.h): results have the shapes and dtypes that they have with values, and no values either.
 local internal = debug.getregistry()['quoll.internal']
 local function meta(...) return internal.meta('float32', {...}) end

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- nn.Conv1d, nn.MaxPool1d and nn.AvgPool1d: values of PyTorch, images of one row, quantization in modules and graphs, exported C.
 tensor.seed(9)
 local function sequence(k, ...)

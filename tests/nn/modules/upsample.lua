@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- nn.Upsample: x:resize by the names of PyTorch; tests/tensor/ops/resize.lua has the values.
 local x = tensor.randn(2, 3, 4, 5)
 print(nn.Upsample(7)(x):size())  --> 2 3 7 7

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- Models of MLPerf Tiny: every code of LiteRT's reference kernels, and the labels that they get right.
 local folder = data.find 'models/kws/kws_int8.tflite'
 if not folder then

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick
+-- labels: quick host
 -- convtranspose2d of codes: exact sums of codes less their zero points by the op in float64, converted as in conv2d. Every level runs this.
 tensor.seed(2)
 local function zero_of(q)

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- Ops that move elements, on codes: the values are those of the op on the decoded operand, and the codes are not changed.
 tensor.seed(9)
 local d = tensor.randn(6, 8, 32)

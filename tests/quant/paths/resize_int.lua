@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick
+-- labels: quick host
 -- resize of codes: mode nearest gives the codes of the op on decoded codes, under the same params; what falls back.
 tensor.seed(8)
 it('nearest moves codes', function()

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick
+-- labels: quick host
 local onnx = dofile 'tests/tools/onnx.lua'
 local run, equal = onnx.run, onnx.equal
 
