@@ -157,7 +157,8 @@ static enum ql_status backward(struct ql_back *b)
 	if (ql_back_wants(b, 0))
 		ql_back_give(b, 0,
 			ql_back_run3(b, &prelu_slope, g, ql_back_in(b, 0),
-				ql_back_reshape(b, ql_back_in(b, 1), x->rank, shape)));
+				slope->rank == 0 ? ql_back_in(b, 1)
+						 : ql_back_reshape(b, ql_back_in(b, 1), x->rank, shape)));
 	if (!ql_back_wants(b, 1))
 		return b->status;
 	share = ql_back_run(b, &prelu_share_slope, g, ql_back_in(b, 0));
