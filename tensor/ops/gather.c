@@ -283,12 +283,12 @@ static const struct ql_attr scatter_attrs[] = {
 };
 
 /* src cut or expanded to the places that are written */
-static struct ql_tensor *source(struct ql_back *b, const struct ql_tensor *index)
+static struct ql_tensor *source(struct ql_back *b, struct ql_tensor *index)
 {
 	struct ql_tensor *src = ql_back_in(b, 2);
 
-	if (src && src->rank < index->rank)
-		return ql_back_expand(b, src, index->rank, index->shape);
+	if (src && src->rank < index->rank) /* a number, which becomes a tensor where the index is */
+		return ql_back_run3(b, &ql_op_where, ql_back_run(b, &ql_op_eq, index, index), src, src);
 	for (int d = 0; src && d < index->rank; d++)
 		src = ql_back_narrow(b, src, d, 0, index->shape[d]);
 	return src;
