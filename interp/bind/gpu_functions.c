@@ -251,9 +251,22 @@ static int gpu_kernels(lua_State *L)
 	return 1;
 }
 
+/* on_cpu(f, …): f(…) with the CPU as the default device (--device). */
+static int on_cpu(lua_State *L)
+{
+	struct ql_ctx *ctx = ql_ctx_of(L);
+	const struct ql_device *before = ctx->device;
+	int status;
+
+	ctx->device = NULL;
+	status = lua_pcall(L, lua_gettop(L) - 1, LUA_MULTRET, 0);
+	ctx->device = before;
+	return status ? lua_error(L) : lua_gettop(L);
+}
+
 int ql_open_gpu(lua_State *L)
 {
-	static const luaL_Reg internal[] = {{"device_peak", device_peak}, {"gpu_kernels", gpu_kernels}, {NULL, NULL}};
+	static const luaL_Reg internal[] = {{"device_peak", device_peak}, {"gpu_kernels", gpu_kernels}, {"on_cpu", on_cpu}, {NULL, NULL}};
 	static struct ql_doc_list list = {.module = "gpu", .docs = docs};
 
 	ql_ctx_of(L)->find_device = ql_gpu_find;

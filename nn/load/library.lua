@@ -23,15 +23,36 @@ local function is_tflite(path)
 	return path:lower():find '%.tflite$' ~= nil
 end
 
+-- Values of inputs where the graph is traced.
+local function on_host(inputs)
+	local list = {}
+	for name, value in next, inputs do list[name] = base.is_tensor(value) and value:to 'cpu' or value end
+	return list
+end
+
+-- The graph with its constants on the default device.
+local function placed(g)
+	local device = tensor.empty(0):device()
+	if device == 'cpu' then return g end
+	for _, name in ipairs(g.order) do
+		local node = g.nodes[name]
+		if node.value then node.value = node.value:to(device) end
+	end
+	return g
+end
+
 function graph.load(given)
 	local file, o = given, {}
 	if type(given) == 'table' and not getmetatable(given) then
 		file, o = given[1], base.options(options, given, true)
 	end
 	if type(file) ~= 'string' then fail('load: wanted a file name, got %s', describe(file)) end
-	if not is_tflite(file) then return internal.import 'nn/onnx/read'.load(file, o) end
-	if o.report then fail('load: report: wanted an ONNX file, got %s', file) end
-	return internal.import 'nn/tflite/read'.load(file, o)
+	local tflite = is_tflite(file)
+	if tflite and o.report then fail('load: report: wanted an ONNX file, got %s', file) end
+	if o.inputs then o.inputs = on_host(o.inputs) end
+	local g, rows = internal.on_cpu(internal.import(tflite and 'nn/tflite/read' or 'nn/onnx/read').load, file, o)
+	if o.report then return placed(g), rows end
+	return placed(g)
 end
 
 function core.writers.onnx(g, o) return internal.import 'nn/onnx/write'(g, o) end

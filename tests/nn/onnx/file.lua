@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick host
+-- labels: quick
 -- Files of ONNX that are broken, and tensors in all their forms.
 local onnx = dofile 'tests/tools/onnx.lua'
 local int, text, varint = onnx.int, onnx.text, onnx.varint

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick host
+-- labels: quick
 -- The bytes of a model, taken apart by the wire format of protobuf.
 local out = dofile 'tests/tools/onnx_out.lua'
 local exported = dofile 'tests/tools/exported.lua'

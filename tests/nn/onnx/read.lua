@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick host
+-- labels: quick
 -- graph.load: names, sizes, what is folded, what is refused; the graph runs, quantizes and is exported as any other.
 local onnx = dofile 'tests/tools/onnx.lua'
 local node = onnx.node

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick host
+-- labels: quick
 -- Names, inputs, outputs, options and errors of g:export{onnx=}.
 local exported = dofile 'tests/tools/exported.lua'
 local out = dofile 'tests/tools/onnx_out.lua'

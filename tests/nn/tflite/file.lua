@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick host
+-- labels: quick
 -- TFLite files: elements, scales, broken files of all kinds: one line that names the file, soon.
 local tflite = dofile 'tests/tools/tflite.lua'
 

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick host
+-- labels: quick
 -- Models of MLPerf Tiny: every code of LiteRT's reference kernels, and the labels that they get right.
 local folder = data.find 'models/kws/kws_int8.tflite'
 if not folder then

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick host
+-- labels: quick
 -- graph.load of TFLite: names, batches, layouts, codes; the graph runs, quantizes and is exported as any other.
 local tflite = dofile 'tests/tools/tflite.lua'
 tensor.seed(5)

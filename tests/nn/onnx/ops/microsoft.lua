@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick host
+-- labels: quick
 local onnx = dofile 'tests/tools/onnx.lua'
 local equal = onnx.equal
 local function u8(...) return tensor {dtype = 'uint8', ...} end

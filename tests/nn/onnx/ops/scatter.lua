@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick host
+-- labels: quick
 local onnx = dofile 'tests/tools/onnx.lua'
 local run, equal = onnx.run, onnx.equal
 

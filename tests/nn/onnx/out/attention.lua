@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick host
+-- labels: quick
 local out = dofile 'tests/tools/onnx_out.lua'
 tensor.seed(15)
 local x = tensor.randn(3, 6, 8)

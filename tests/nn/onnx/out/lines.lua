@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick host
+-- labels: quick
 local out = dofile 'tests/tools/onnx_out.lua'
 local back = out.back
 tensor.seed(8)

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick host
+-- labels: quick
 -- Convolutions of TFLite: SAME and VALID, strides, dilation, multipliers, transposed.
 local tflite = dofile 'tests/tools/tflite.lua'
 local run, equal = tflite.run, tflite.equal

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick host
+-- labels: quick
 -- Recurrent ops of TFLite, step by step in the test.
 local tflite = dofile 'tests/tools/tflite.lua'
 local run, equal = tflite.run, tflite.equal

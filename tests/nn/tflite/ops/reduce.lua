@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick host
+-- labels: quick
 -- Reductions of TFLite, of plain values and of images.
 local tflite = dofile 'tests/tools/tflite.lua'
 local run, equal = tflite.run, tflite.equal
