@@ -266,7 +266,8 @@ static int on_cpu(lua_State *L)
 
 int ql_open_gpu(lua_State *L)
 {
-	static const luaL_Reg internal[] = {{"device_peak", device_peak}, {"gpu_kernels", gpu_kernels}, {"on_cpu", on_cpu}, {NULL, NULL}};
+	static const luaL_Reg internal[] = {
+		{"device_peak", device_peak}, {"gpu_kernels", gpu_kernels}, {"on_cpu", on_cpu}, {NULL, NULL}};
 	static struct ql_doc_list list = {.module = "gpu", .docs = docs};
 
 	ql_ctx_of(L)->find_device = ql_gpu_find;
