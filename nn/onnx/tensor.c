@@ -86,7 +86,7 @@ static enum ql_status read_packed(const struct ql_reader *r, uint64_t offset, ui
 	if (!status)
 		status = ql_reader_take(r, offset, size, "data", &from);
 	for (int64_t i = 0; i < n && !status; i++) {
-		unsigned code = (unsigned char)from[i / per] >> (unsigned)(i % per) * w->packed & mask;
+		unsigned byte = (unsigned char)from[i / per], code = byte >> (unsigned)(i % per) * w->packed & mask;
 
 		to[i] = (uint8_t)(is_signed && code > mask / 2 ? code - mask - 1 : code);
 	}

@@ -63,7 +63,7 @@ local function reads_codes(m, q, x)
 	local class, w, few = module.class_of(m), q.weight, x:nelem() <= 8 * m.weight:size(2)
 	if x:device() == 'cpu' then return class.in_parts and not (q.shape and not class.takes_flat) and module.decodes_in_parts(x, w) end
 	return class.reads_codes and (few or half(x)) and READ[quant.dtype(w.dtype).bits] and w.affine and
-		not (w.format or w.outer or q.shape or module.tracer) and math.type(w.bits) -- a traced graph is for any number of rows
+		not (w.outer or q.shape or module.tracer) and math.type(w.bits) -- a traced graph is for any number of rows
 end
 
 -- Integer weights, float arithmetic: weights are decoded at each call, in parts where the product does it. An embedding decodes only

@@ -5,9 +5,17 @@
 #include "tensor/ops/ops.h"
 #include "tensor/view.h"
 
-QL_MAP_F32_2(prelu_f32, a > 0 ? a : a * b)
-QL_MAP_F64_2(prelu_f64, a > 0 ? a : a * b)
-static const struct ql_map prelu_map = {.result = QL_MAP_FLOAT, .f32 = prelu_f32, .f64 = prelu_f64, .ns_per_16 = 6};
+QL_MAP_F32_2(prelu_aligned_f32, a > 0 ? a : a * b)
+QL_MAP_F64_2(prelu_aligned_f64, a > 0 ? a : a * b)
+static const struct ql_map prelu_aligned_map = {
+	.result = QL_MAP_FLOAT, .f32 = prelu_aligned_f32, .f64 = prelu_aligned_f64, .ns_per_16 = 6};
+/* With a slope that broadcasts to x from the right. */
+static const struct ql_op prelu_aligned = {.doc = {.name = "prelu_aligned"},
+	.arity_min = 2,
+	.arity_max = 2,
+	.infer = ql_map_infer,
+	.eval = ql_map_eval,
+	.impl = &prelu_aligned_map};
 
 static const struct ql_attr prelu_attrs[] = {
 	{"axis", QL_ATTR_AXIS, 0, NULL, "the axis of a slope with one axis (default 2, or the only one)"},
@@ -79,29 +87,36 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 		return status;
 	like.dtype = call->in[1]->dtype; /* the dtype is that of both, the shape that of x */
 	like.q = call->in[1]->q;
+	same.op = &prelu_aligned;
 	same.in = in;
 	status = ql_map_infer(ctx, &same);
 	call->result[0] = same.result[0];
 	return status;
 }
 
+/* The slope as one that broadcasts to x is what kernels read. */
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 {
-	struct ql_tensor **in = call->in, *operands[2] = {in[0], NULL};
+	struct ql_tensor *in[2] = {call->in[0], NULL};
+	struct ql_call aligned = {.op = &prelu_aligned, .in = in, .n_in = 2, .weak = call->weak};
 	int64_t shape[QL_MAX_RANK];
 	int axis;
 	enum ql_status status = channel_axis(ctx, call, &axis);
 
-	if (status || (axis < 0 && in[1]->rank <= in[0]->rank)) /* it broadcasts as it is */
-		return status ? status : ql_map_eval(ctx, call);
+	if (status)
+		return status;
 	aligned_shape(call, axis, shape);
-	status = ql_view_reshape(ctx, "prelu", in[1], in[0]->rank, shape, &operands[1]);
-	if (!status) {
-		call->in = operands;
-		status = ql_map_eval(ctx, call);
-		call->in = in;
-	}
-	ql_tensor_release(ctx, operands[1]);
+	if (axis < 0 && call->in[1]->rank <= call->in[0]->rank)
+		in[1] = ql_tensor_keep(call->in[1]);
+	else
+		status = ql_view_reshape(ctx, "prelu", call->in[1], call->in[0]->rank, shape, &in[1]);
+	if (!status)
+		status = ql_op_apply(ctx, &aligned);
+	ql_tensor_release(ctx, in[1]);
+	call->out[0] = aligned.out[0];
+	call->path = aligned.path;
+	call->kernel = aligned.kernel;
+	call->reason = aligned.reason;
 	return status;
 }
 
@@ -184,11 +199,10 @@ const struct ql_op ql_op_prelu = {
 		.attrs = prelu_attrs},
 	.arity_min = 2,
 	.arity_max = 2,
-	.flags = QL_NUMBERS | QL_INPLACE | QL_ELEMENTWISE,
+	.flags = QL_NUMBERS | QL_INPLACE | QL_ELEMENTWISE | QL_ANYWHERE,
 	.infer = infer,
 	.eval = eval,
-	.may_overwrite = ql_map_may_overwrite,
-	.impl = &prelu_map,
+	.allocates = true,
 	.backward = backward,
 	.saves_for = saves,
 };
