@@ -5,8 +5,8 @@
  * buffer first. An element is a sum of sums over the pieces, in order, at any position: the bits do not depend on
  * the threads or the batch.
  *
- * With one or two rows per group (depthwise) packing would cost more than the sums, which are computed from the
- * patch.
+ * With one or two rows per group packing would cost more than the sums, which are computed from the patch where few.c does not take
+ * them.
  */
 #include "tensor/conv/conv.h"
 
@@ -20,7 +20,6 @@
 #include "tensor/vmath/simd.h"
 
 #define PIXELS 256 /* of a block */
-#define FEW_ROWS 2
 #define WIDE 32 /* numbers summed at once without tiles */
 #define TASKS_PER_THREAD 4
 #define TASK_NS 50000.0      /* of a chunk, at least */
@@ -54,7 +53,7 @@ struct task {
 
 const char *ql_conv_kernel(const struct ql_ctx *ctx, int64_t rows)
 {
-	return rows > FEW_ROWS ? ctx->kernels->tiles->name : ctx->kernels->simd->name;
+	return rows > QL_CONV_FEW_ROWS ? ctx->kernels->tiles->name : ctx->kernels->simd->name;
 }
 
 /* ---- memory of the threads ---- */
@@ -344,12 +343,12 @@ static enum ql_status fill(struct ql_ctx *ctx, const struct ql_conv_sums *s)
 
 static bool by_batch(const struct ql_ctx *ctx, const struct ql_conv_sums *s)
 {
-	return s->rows > FEW_ROWS && !ctx->kernels->tiles->ordered && ql_conv_is_batch(ctx, s);
+	return s->rows > QL_CONV_FEW_ROWS && !ctx->kernels->tiles->ordered && ql_conv_is_batch(ctx, s);
 }
 
 bool ql_conv_takes_other(const struct ql_ctx *ctx, const struct ql_conv_sums *s)
 {
-	return s->rows > FEW_ROWS && s->channels > 0 && s->u.taps > 0 && !by_batch(ctx, s) && ql_conv_is_taps(ctx, s);
+	return s->rows > QL_CONV_FEW_ROWS && s->channels > 0 && s->u.taps > 0 && !by_batch(ctx, s) && ql_conv_is_taps(ctx, s);
 }
 
 /* Whether tasks decode the rows that they multiply: where chunks would be many, and threads wait for each other behind each. */
@@ -361,7 +360,7 @@ static bool in_tasks(const struct ql_ctx *ctx, const struct ql_conv_sums *s)
 enum ql_status ql_conv_sums(struct ql_ctx *ctx, const struct ql_conv_sums *s)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
-	struct job j = {.ctx = ctx, .s = s, .kernel = ctx->kernels->tiles, .tiles = s->rows > FEW_ROWS};
+	struct job j = {.ctx = ctx, .s = s, .kernel = ctx->kernels->tiles, .tiles = s->rows > QL_CONV_FEW_ROWS};
 	int64_t pixels = s->u.images * s->u.gh * s->u.gw;
 	double ns, work;
 	enum ql_status status;
@@ -379,6 +378,8 @@ enum ql_status ql_conv_sums(struct ql_ctx *ctx, const struct ql_conv_sums *s)
 	}
 	if (j.tiles && ql_conv_is_taps(ctx, s))
 		return ql_conv_taps(ctx, s);
+	if (ql_conv_is_few(s))
+		return ql_conv_few(ctx, s);
 	cut(&j);
 	status = take_memory(&j);
 	work = (double)pixels * (double)s->groups * (double)s->channels * (double)s->u.taps *

@@ -44,6 +44,10 @@ void ql_conv_finish(const struct ql_conv_sums *s, int64_t row, float *y, int64_t
 /* True if tiles can read the source, or copies of it; ql_conv_sums then calls ql_conv_taps. */
 bool ql_conv_is_taps(const struct ql_ctx *ctx, const struct ql_conv_sums *s);
 enum ql_status ql_conv_taps(struct ql_ctx *ctx, const struct ql_conv_sums *s);
+/* True for one or two rows of weights per group and up to 128 taps; ql_conv_sums then calls ql_conv_few. The bits of its own sums. */
+#define QL_CONV_FEW_ROWS 2
+bool ql_conv_is_few(const struct ql_conv_sums *s);
+enum ql_status ql_conv_few(struct ql_ctx *ctx, const struct ql_conv_sums *s);
 /* With codes: decodes as many rows at a time as fit in the cache and computes their sums by ql_conv_sums. */
 enum ql_status ql_conv_chunks(struct ql_ctx *ctx, const struct ql_conv_sums *s);
 /* True if ql_conv_sums takes that way. */

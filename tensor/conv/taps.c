@@ -93,9 +93,6 @@ bool ql_conv_is_taps(const struct ql_ctx *ctx, const struct ql_conv_sums *s)
 	if (s->every[0] != 1 || s->every[1] != 1 || s->th != u->gh || s->tw != u->gw || u->taps > TAPS ||
 		u->gh * u->gw < SMALL)
 		return false;
-	/* planes so far apart would meet in a few sets of the caches, and one tap uses what it loads once */
-	if (u->taps == 1 && reads_in_place(u))
-		return u->h * u->w % 1024 != 0;
 	return reads_in_place(u) || copies_of(ctx, s, s->rows, at).n;
 }
 
