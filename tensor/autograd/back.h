@@ -57,7 +57,7 @@ struct ql_tensor *ql_back_with(struct ql_back *b, const struct ql_op *op, struct
 	const struct ql_named *attrs);
 struct ql_tensor *ql_back_many(
 	struct ql_back *b, const struct ql_op *op, struct ql_tensor **in, int n_in, const struct ql_named *attrs);
-/* The same with the attributes of the recorded call: `op` has the attribute list of the recorded op. */
+/* The same with the attributes of the recorded call, as far as `op` has them. */
 struct ql_tensor *ql_back_again(struct ql_back *b, const struct ql_op *op, struct ql_tensor *a, struct ql_tensor *c);
 /* All results of an op. Its attributes are those of the recorded call that it has under the same name and, after them,
  * `attrs` (NULL: none). out (QL_MAX_OUT; may be NULL if only the first is wanted) receives the results, NULL where there

@@ -20,7 +20,7 @@
 #include "tensor/vmath/simd.h"
 
 #define PIXELS 256 /* of a block */
-#define WIDE 32 /* numbers summed at once without tiles */
+#define WIDE 32    /* numbers summed at once without tiles */
 #define TASKS_PER_THREAD 4
 #define TASK_NS 50000.0      /* of a chunk, at least */
 #define TOGETHER (128 << 10) /* numbers of a weight up to which all codes are decoded first */
@@ -348,7 +348,8 @@ static bool by_batch(const struct ql_ctx *ctx, const struct ql_conv_sums *s)
 
 bool ql_conv_takes_other(const struct ql_ctx *ctx, const struct ql_conv_sums *s)
 {
-	return s->rows > QL_CONV_FEW_ROWS && s->channels > 0 && s->u.taps > 0 && !by_batch(ctx, s) && ql_conv_is_taps(ctx, s);
+	return s->rows > QL_CONV_FEW_ROWS && s->channels > 0 && s->u.taps > 0 && !by_batch(ctx, s) &&
+	       ql_conv_is_taps(ctx, s);
 }
 
 /* Whether tasks decode the rows that they multiply: where chunks would be many, and threads wait for each other behind each. */
