@@ -13,6 +13,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "tensor/gemm/gemm.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/loops/map.h"
 #include "tensor/parallel.h"
@@ -346,9 +347,32 @@ static bool by_batch(const struct ql_ctx *ctx, const struct ql_conv_sums *s)
 	return s->rows > QL_CONV_FEW_ROWS && !ctx->kernels->tiles->ordered && ql_conv_is_batch(ctx, s);
 }
 
+/* Whether the window is the whole image, without padding: a matrix product. */
+static bool is_product(const struct ql_conv_sums *s)
+{
+	const struct ql_unfold *u = &s->u;
+	bool whole = s->groups == 1 && s->rows > QL_CONV_FEW_ROWS && u->gh * u->gw == 1 && s->th * s->tw == 1 &&
+		     u->taps == ql_mul64(u->h, u->w);
+
+	for (int64_t t = 0; t < u->taps && whole; t++)
+		whole = u->y[t] == t / u->w && u->x[t] == t % u->w;
+	return whole;
+}
+
+static enum ql_status product(struct ql_ctx *ctx, const struct ql_conv_sums *s)
+{
+	int64_t k = s->channels * s->u.taps, pitch = ql_conv_outputs(s);
+	enum ql_status status =
+		ql_gemm_f32(ctx, s->u.images, s->rows, k, s->u.from, k, 1, s->a, 1, k, s->target, pitch);
+
+	for (int64_t i = 0; i < s->u.images && !status && (s->e.bias || s->e.act); i++)
+		ql_epilogue_row(&s->e, 0, s->rows, s->target + i * pitch);
+	return status;
+}
+
 bool ql_conv_takes_other(const struct ql_ctx *ctx, const struct ql_conv_sums *s)
 {
-	return s->rows > QL_CONV_FEW_ROWS && s->channels > 0 && s->u.taps > 0 && !by_batch(ctx, s) &&
+	return s->rows > QL_CONV_FEW_ROWS && s->channels > 0 && s->u.taps > 0 && !is_product(s) && !by_batch(ctx, s) &&
 	       ql_conv_is_taps(ctx, s);
 }
 
@@ -370,8 +394,10 @@ enum ql_status ql_conv_sums(struct ql_ctx *ctx, const struct ql_conv_sums *s)
 		return QL_OK;
 	if (s->channels == 0 || s->u.taps == 0)
 		return fill(ctx, s);
-	if (s->codes && !in_tasks(ctx, s))
+	if (s->codes && (is_product(s) || !in_tasks(ctx, s)))
 		return ql_conv_chunks(ctx, s);
+	if (is_product(s))
+		return product(ctx, s);
 	if (by_batch(ctx, s)) {
 		status = ql_conv_batch(ctx, s);
 		ql_scratch_release(ctx, mark);
