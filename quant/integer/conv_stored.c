@@ -171,8 +171,10 @@ enum ql_status ql_conv_pack(
 
 struct ql_conv_codes ql_conv_codes_in(const struct ql_tensor *w)
 {
+	int x = w->shape[3] == 1 ? 2 : 3; /* a kernel of one column may be computed as one row, see conv2d_int.c */
+
 	return (struct ql_conv_codes){
-		ql_tensor_data(w), w->stride[0], w->stride[1], w->stride[2], w->stride[3], w->shape[3]};
+		ql_tensor_data(w), w->stride[0], w->stride[1], w->stride[5 - x], w->stride[x], w->shape[x]};
 }
 
 /* ---- in the place of codes ---- */

@@ -278,6 +278,21 @@ static enum ql_status read_x(struct ql_ctx *ctx, struct ql_tensor *x, struct ql_
 	return ql_conv_int_codes(ctx, x, codes);
 }
 
+/* An image of one column, as conv1d has them, is an image of one row: kernels make vectors of the pixels of a row. */
+static void lay_column(struct ql_window *w)
+{
+	int64_t *const of[] = {w->in, w->kernel, w->stride, w->dilation, w->before, w->after, w->out};
+
+	if (w->in[1] != 1 || w->kernel[1] != 1 || w->out[1] != 1 || w->before[1] != 0)
+		return;
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+		int64_t first = of[i][0];
+
+		of[i][0] = of[i][1];
+		of[i][1] = first;
+	}
+}
+
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_tensor *x = call->in[0], *w = call->in[1], *codes = NULL, *weight = NULL, *bias = NULL;
@@ -292,6 +307,7 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	if (!status)
 		status = ql_epilogue_of(ctx, call, j.c.o, &j.e, &bias);
 	if (!status) {
+		lay_column(&j.c.window);
 		j.rows = j.c.o / j.c.groups;
 		j.k = j.c.c / j.c.groups * j.c.window.kernel[0] * j.c.window.kernel[1];
 		j.pixels = j.c.window.out[0] * j.c.window.out[1];

@@ -213,3 +213,28 @@ it('binary weights and inputs', function()
 		end
 	end
 end)
+
+-- conv1d lays its images in one column
+it('images of one column', function()
+	for _, c in ipairs {{8, 20, 5, {}}, {16, 33, 3, {stride = 2, pad = 1}}, {12, 40, 3, {dilation = 2, pad = 2}}, {16, 21, 3, {groups = 16, pad = 1}}} do
+		local planes, n, k, o = table.unpack(c)
+		local groups, function_of = o.groups or 1, function(turned, extra)
+			local function along(value, rest) return turned and {rest, value} or {value, rest} end
+			local all = {stride = along(o.stride or 1, 1), dilation = along(o.dilation or 1, 1), pad = along(o.pad or 0, 0), groups = o.groups}
+			for key, value in pairs(extra) do all[key] = value end
+			return all
+		end
+		local x = (tensor.randn(2, planes, n, 1)):quantize 'uint8'
+		local w = tensor.randn(groups > 1 and planes or 20, planes // groups, k, 1):quantize 'int8/1'
+		local b = tensor.randn(w:size(1))
+		local xt, wt = x:permute(1, 2, 4, 3), w:permute(1, 2, 4, 3)
+		for _, extra in ipairs {{}, {act = 'relu'}, {out = {dtype = 'uint8', scale = 0.05, zero_point = 120}}} do
+			local y, want = x:conv2d(w, b, function_of(false, extra)), xt:contiguous():conv2d(wt:contiguous(), b, function_of(true, extra))
+			assert(y:origin().path:find 'int8' and y:size(4) == 1 and y:size(3) == want:size(4))
+			local got, expected = y:permute(1, 2, 4, 3), want
+			if extra.out then got, expected = got:codes(), expected:codes() end
+			assert(got:eq(expected):all():item())
+			assert(extra.out or (y - x:dequantize():conv2d(w:dequantize(), b, function_of(false, extra))):abs():max():item() < 1e-3)
+		end
+	end
+end)
