@@ -153,11 +153,8 @@ struct ql_tensor *ql_back_again(struct ql_back *b, const struct ql_op *op, struc
 {
 	struct ql_tensor *in[2] = {a, c};
 	struct ql_value attr[MAX_ATTRS];
-	struct ql_call call = {.op = op,
-		.in = in,
-		.n_in = c || op->arity_min > 1 ? 2 : 1,
-		.attr = attr,
-		.random = b->node->random};
+	struct ql_call call = {
+		.op = op, .in = in, .n_in = c || op->arity_min > 1 ? 2 : 1, .attr = attr, .random = b->node->random};
 
 	set_attrs(attr, op, &b->call, NULL);
 	return apply_call(b, &call, 0);
