@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Models from outside, beside the programs that they come from:
---   quoll scripts/models.lua [SECTION ...]    files others nodes tflite stories c load (default: all)
+--   quoll scripts/models.lua [SECTION ...]    files others nodes tflite stories c load run (default: all)
 --     files    the models of the data folder (QUOLL_DATA): outputs beside onnxruntime without optimization
 --     others   20 exports of torchvision and transformers with random weights, by both of torch's exporters
 --     nodes    the node tests of the onnx package
@@ -8,6 +8,8 @@
 --     stories  the perplexity of stories260K from Hugging Face's and llama.cpp's files, without a judge
 --     c        the exported C of models: its self-test and memory, without a judge
 --     load     time of graph.load beside an onnxruntime session with basic optimization
+--     run      time of g:run, float32 and static int8, one row, 1 and 2 threads, beside onnxruntime (default optimization; quantize_static with
+--              the same input) and LiteRT (XNNPACK); the least of three turns
 -- The judges are packages of PyPI, in an environment that is made for the run and removed after it, or those of MODELS_PYTHON. Sections
 -- whose judge or data is missing are named.
 local here = (arg and arg[0] or ''):match '^(.*/)[^/]*$' or './'
@@ -265,13 +267,73 @@ function sections.load()
 	return rows
 end
 
+---------------------------------------------------------------- time to run
+
+local function times(runs, turns)
+	local least = {}
+	for _ = 1, turns do
+		for i, f in ipairs(runs) do
+			local ms = f()
+			least[i] = ms and math.min(ms, least[i] or ms)
+		end
+	end
+	return least
+end
+
+local function ours(g, x) return function() return bench.time(function() g:run(x) end, {runs = 20, timeout = 1}).min end end
+
+local function theirs(path, threads)
+	return function()
+		local ok, out = ask('time', path, folder, threads)
+		return ok and tonumber(out) or nil
+	end
+end
+
+local function ms(value) return value and ('%.3f'):format(value) or '-' end
+
+local function over(a, b) return a and b and ('%.2f'):format(a / b) or '-' end
+
+-- The graphs, ours and the files of the others: {float, int8}.
+local function contenders(path, file)
+	local g = graph.load {path, inputs = file[2]}
+	local t, given, by_name = tensor.load(folder .. '/m.npz'), {}, {}
+	if path:find '%.tflite$' then return {g}, {path}, t['in'] end
+	for name in next, t do by_name[internal.import 'nn/onnx/read'.clean(name:gsub('^in%.', ''))] = t[name] end
+	for i, name in ipairs(g.inputs) do given[i] = by_name[name] end
+	local x = #given == 1 and given[1] or given
+	return {g, (g:calibrate({{x, x}}, {log = false}):quantize {mode = 'static'})}, {path, ask('static', path, folder) and folder .. '/static.onnx'}, x
+end
+
+function sections.run()
+	local rows = {columns = {'model', 'threads', 'numbers', 'ours ms', 'theirs ms', 'ratio'}}
+	local before = tensor.threads()
+	for _, file in ipairs {FILES[3], FILES[4], FILES[5], FILES[6], FILES[7], {'models/kws/kws_int8.tflite'}} do
+		local path = data.find(file[1])
+		if path and (path:find '%.tflite$' and ask('tflite', path, folder, 1) or ask('run', path, folder, file[3] or '')) then
+			local graphs, files, x = contenders(path, file)
+			for threads = 1, 2 do
+				tensor.threads(threads)
+				for i, g in ipairs(graphs) do
+					local t = times({ours(g, x), files[i] and theirs(files[i], threads) or function() end}, 3)
+					rows[#rows + 1] = {file[1]:match '[^/]+$', threads, (i == 2 or #graphs == 1) and 'int8' or 'float32', ms(t[1]), ms(t[2]), over(t[1], t[2])}
+				end
+			end
+		else
+			rows[#rows + 1] = {file[1], '-', '-', '-', '-', 'skipped: not in the data folder (QUOLL_DATA)'}
+		end
+	end
+	tensor.threads(before)
+	return rows
+end
+
 ---------------------------------------------------------------- all
 
-local NEEDS = {files = 'onnxruntime', others = 'onnxruntime, torch, torchvision, transformers', nodes = 'onnx', load = 'onnxruntime', tflite = 'ai_edge_litert'}
-local asked = #arg > 0 and arg or {'files', 'others', 'nodes', 'tflite', 'stories', 'c', 'load'}
+local NEEDS = {files = 'onnxruntime', others = 'onnxruntime, torch, torchvision, transformers', nodes = 'onnx', load = 'onnxruntime', tflite = 'ai_edge_litert',
+	run = 'onnx, onnxruntime, ai_edge_litert'}
+local asked = #arg > 0 and arg or {'files', 'others', 'nodes', 'tflite', 'stories', 'c', 'load', 'run'}
 for _, name in ipairs(asked) do
 	if not sections[name] then
-		io.stderr:write(('models: wanted files, others, nodes, tflite, stories, c or load, got %s\n'):format(name))
+		io.stderr:write(('models: wanted files, others, nodes, tflite, stories, c, load or run, got %s\n'):format(name))
 		os.exit(1)
 	end
 	print('== ' .. name)

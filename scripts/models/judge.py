@@ -5,6 +5,10 @@
   judge.py run FILE DIR [NAME=SIZES ...]    writes DIR/m.npz for a file
   judge.py nodes DIR                        writes the node tests of the onnx package: NAME.onnx, NAME.inK.pb, NAME.outK.pb, index.json
   judge.py tflite FILE DIR N                writes DIR/m.npz: 'in' and 'out' of N random inputs in LiteRT's reference kernels
+  judge.py static FILE DIR [NAME=SIZES ...] writes DIR/static.onnx, the file quantized by quantize_static (QDQ, per channel) on the inputs of
+                                            DIR/m.npz
+  judge.py time FILE DIR THREADS            prints milliseconds of a run with these inputs, the least in half a second; default optimization,
+                                            of .tflite LiteRT with XNNPACK
   judge.py load FILE ...                    prints milliseconds to make a session with basic optimization, the least of five
 
 Models have random weights (seed 0). EXPORTER is torchscript or dynamo (torch.onnx.export).
@@ -152,6 +156,57 @@ def tflite(path, out, count):
     np.savez(os.path.join(out, 'm.npz'), **{'in': np.stack(given), 'out': np.stack(got)})
 
 
+def inputs_of(out):
+    values = np.load(os.path.join(out, 'm.npz'))
+    return {k[3:]: values[k] for k in values.files if k.startswith('in.')}
+
+
+def static(path, out):
+    import onnx
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+    model = onnx.load(path)
+    names = {i.name for i in model.graph.initializer}
+    inputs = [i for i in model.graph.input if i.name not in names]
+    del model.graph.input[:]
+    model.graph.input.extend(inputs)
+    if model.opset_import[0].version < 13:  # scales of channels
+        model = onnx.version_converter.convert_version(model, 13)
+    ready = os.path.join(out, 'ready.onnx')
+    onnx.save(model, ready)
+
+    class Reader(CalibrationDataReader):
+        def __init__(self):
+            self.rest = [inputs_of(out)]
+
+        def get_next(self):
+            return self.rest.pop() if self.rest else None
+    quantize_static(ready, os.path.join(out, 'static.onnx'), Reader(), quant_format=QuantFormat.QDQ, per_channel=True,
+                    activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8)
+
+
+def least(run):
+    run()
+    best, end = 1e9, time.perf_counter() + .5
+    while time.perf_counter() < end:
+        begin = time.perf_counter()
+        run()
+        best = min(best, time.perf_counter() - begin)
+    print('%.4f' % (best * 1e3))
+
+
+def time_of(path, out, threads):
+    if path.endswith('.tflite'):
+        from ai_edge_litert.interpreter import Interpreter
+        it = Interpreter(path, num_threads=int(threads))
+        it.allocate_tensors()
+        i = it.get_input_details()[0]
+        it.set_tensor(i['index'], np.load(os.path.join(out, 'm.npz'))['in'])
+        return least(it.invoke)
+    import onnxruntime as ort
+    s, feed = session(path, ort.GraphOptimizationLevel.ORT_ENABLE_ALL, int(threads)), inputs_of(out)
+    return least(lambda: s.run(None, feed))
+
+
 def load(paths):
     import onnxruntime as ort
     for path in paths:
@@ -173,5 +228,9 @@ if __name__ == '__main__':
         nodes(rest[0])
     elif what == 'tflite':
         tflite(*rest)
+    elif what == 'static':
+        static(*rest)
+    elif what == 'time':
+        time_of(*rest)
     else:
         load(rest)
