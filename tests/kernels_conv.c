@@ -26,7 +26,7 @@ struct sample {
 	int64_t at[8], reach;
 	uint8_t *x, *other, *to;
 	int8_t *w;
-	int32_t *bias;
+	int32_t *bias, *multiplier, *right;
 	float *factor;
 };
 
@@ -50,8 +50,21 @@ static void fill_windows(struct sample *m, enum fill fx, enum fill fw)
 		m->w[i] = (int8_t)code_8(fw, 128, 127);
 }
 
-static void fill_codes(struct sample *m, bool is_signed, bool relu, bool other)
+/* Multipliers of 31 bits, and shifts that leave large and small numbers. */
+static void fill_fixed(struct sample *m, int n)
 {
+	m->multiplier = take((size_t)n * sizeof(*m->multiplier));
+	m->right = take((size_t)n * sizeof(*m->right));
+	for (int o = 0; o < n; o++) {
+		m->multiplier[o] = o % 7 == 3 ? 0 : o % 7 == 4 ? INT32_MAX : (int32_t)(1u << 30 | draw() >> 2);
+		m->right[o] = o % 5 == 2 ? (int32_t)(draw() % 32) : (int32_t)(8 + draw() % 12);
+	}
+}
+
+/* how: bits, signed codes, relu, a second operand, fixed point */
+static void fill_codes(struct sample *m, unsigned how)
+{
+	bool is_signed = how & 1, relu = how & 2, other = how & 4;
 	int n = m->panels * QL_CONV_PANEL;
 	int64_t bytes;
 	int zero = is_signed ? (int)(draw() % 40) - 20 : (int)(draw() % 256), lo = is_signed ? -128 : 0;
@@ -76,6 +89,11 @@ static void fill_codes(struct sample *m, bool is_signed, bool relu, bool other)
 		.other_zero = 131,
 		.sum_zero = relu ? lo : 3,
 		.flip = is_signed ? 0x80 : 0};
+	if (how & 8) {
+		fill_fixed(m, n);
+		m->c.multiplier = m->multiplier;
+		m->c.right = m->right;
+	}
 	m->l.to_apart = m->c.pitch * m->rows + 3;
 	m->l.fold_apart = m->l.to_apart * m->l.lines + 7;
 	bytes = m->l.fold_apart * (m->l.fold - 1) + m->l.to_apart * (m->l.lines - 1) + m->c.pitch * m->rows;
@@ -90,6 +108,15 @@ static float bounded(float v, float lo, float hi)
 	return nearbyintf(v < lo ? lo : v > hi ? hi : v);
 }
 
+/* The doubled high half of the product, halves up, and its quotient, halves away from 0. */
+static float in_fixed_point(const struct sample *m, int at, int64_t sum)
+{
+	long double high = floorl((long double)(sum * m->multiplier[at]) / 0x1p31L + 0.5L);
+	long double v = roundl(high / (long double)((int64_t)1 << m->right[at]));
+
+	return (float)(v < m->c.lo ? (long double)m->c.lo : v > m->c.hi ? (long double)m->c.hi : v);
+}
+
 /* The code of a sum; i: its place; at: of its bias and factor. */
 static uint8_t code_of_sum(const struct sample *m, int64_t i, int at, int64_t sum)
 {
@@ -97,7 +124,8 @@ static uint8_t code_of_sum(const struct sample *m, int64_t i, int at, int64_t su
 	float v;
 
 	sum = (int32_t)(uint32_t)(sum + m->bias[at]);
-	v = bounded((float)(sum < m->c.least ? m->c.least : sum) * m->factor[at], m->c.lo, m->c.hi);
+	sum = sum < m->c.least ? m->c.least : sum;
+	v = m->multiplier ? in_fixed_point(m, at, sum) : bounded((float)sum * m->factor[at], m->c.lo, m->c.hi);
 	if (!m->other)
 		return (uint8_t)((int32_t)v + m->c.zero);
 	a = v * m->c.by[0];
@@ -129,7 +157,7 @@ static void check_tile(const struct ql_conv_i8 *k, int lines, int fold, int rows
 	bool good = true, kept = true;
 
 	fill_windows(&m, fx, fw);
-	fill_codes(&m, how & 1, how & 2, how & 4);
+	fill_codes(&m, how);
 	if (lines)
 		k->block(&m.l, columns, &m.s, &m.c, m.x, m.w, m.other, m.to);
 	else
@@ -152,6 +180,8 @@ static void check_tile(const struct ql_conv_i8 *k, int lines, int fold, int rows
 	free(m.w);
 	free(m.bias);
 	free(m.factor);
+	free(m.multiplier);
+	free(m.right);
 	free(m.to);
 	free(m.other);
 }
@@ -162,14 +192,14 @@ static void test_blocks(const struct ql_conv_i8 *k)
 	for (int pixels = 1; pixels <= 40; pixels++)
 		for (int lines = 1; lines <= (pixels < 9 ? 9 : 3); lines++)
 			check_tile(k, lines, 1, pixels, 1 + (pixels * 7 + lines * 5) % 70, 1 + pixels % 3, pixels % 34,
-				1 + draw() % 70, RANDOM, RANDOM, draw() % 8);
+				1 + draw() % 70, RANDOM, RANDOM, draw() % 16);
 	for (int fold = 2; fold <= QL_CONV_FOLD; fold++)
 		for (int pixels = 1; pixels * fold <= QL_CONV_FOLD; pixels++)
 			check_tile(k, 1 + pixels % 6, fold, pixels, 1 + (pixels * 7 + fold * 5) % 70, 3,
-				16 - pixels % 2, 64, RANDOM, RANDOM, draw() % 8);
+				16 - pixels % 2, 64, RANDOM, RANDOM, draw() % 16);
 	for (int f = 0; f < FILLS * FILLS; f++)
 		check_tile(k, 4, 1, 18, 2 * QL_CONV_PANEL + f, 3, 48, 64, (enum fill)(f / FILLS),
-			(enum fill)(f % FILLS), (unsigned)f % 8);
+			(enum fill)(f % FILLS), (unsigned)f);
 }
 
 static void test_conv_i8(const void *kernel)
@@ -181,12 +211,12 @@ static void test_conv_i8(const void *kernel)
 		for (int rows = 1; rows <= k->most[p]; rows++) {
 			for (int columns = (p - 1) * QL_CONV_PANEL + 1; columns <= p * QL_CONV_PANEL; columns++)
 				check_tile(k, 0, 1, rows, columns, 1 + columns % 4, columns % 5, 1 + columns % 9,
-					RANDOM, RANDOM, draw() % 8);
+					RANDOM, RANDOM, draw() % 16);
 			for (int f = 0; f < FILLS * FILLS; f++)
 				check_tile(k, 0, 1, rows, p * QL_CONV_PANEL, 3, 16, 12, (enum fill)(f / FILLS),
-					(enum fill)(f % FILLS), (unsigned)f % 8);
+					(enum fill)(f % FILLS), (unsigned)f);
 		}
-	for (unsigned how = 0; how < 8; how++)
+	for (unsigned how = 0; how < 16; how++)
 		check_tile(k, 0, 1, k->most[1], 11, 8, 500, 100, HIGH, LOW, how); /* the longest sums */
 	if (k->block)
 		test_blocks(k);
@@ -230,7 +260,8 @@ static void check_depth(const struct ql_depth_i8 *k, int rows, int channels, int
 		at[t] = draw() % 300;
 	m.reach = step * (rows - 1) + 300 + block;
 	fill_depth(&m, 4 * quads * block, fx, fw);
-	fill_codes(&m, how & 1, how & 2, how & 4);
+	how &= k->fixed ? 15 : 7;
+	fill_codes(&m, how);
 	k->codes(rows, channels, &s, &m.c, m.x, m.w, m.other, m.to);
 	for (int i = 0; i < rows; i++) {
 		for (int o = 0; o < channels; o++)
@@ -244,6 +275,8 @@ static void check_depth(const struct ql_depth_i8 *k, int rows, int channels, int
 	free(m.w);
 	free(m.bias);
 	free(m.factor);
+	free(m.multiplier);
+	free(m.right);
 	free(m.to);
 	free(m.other);
 }
@@ -256,10 +289,10 @@ static void test_depth_i8(const void *kernel)
 	for (int rows = 1; rows <= k->most; rows++) {
 		for (int channels = 1; channels <= 16 * k->lanes; channels++)
 			check_depth(k, rows, channels, 1 + channels % 7, 1 + channels * 3 % 200, RANDOM, RANDOM,
-				draw() % 8);
+				draw() % 16);
 		for (int f = 0; f < FILLS * FILLS; f++)
 			check_depth(k, rows, 16 * k->lanes - f % 2, 7, 12, (enum fill)(f / FILLS),
-				(enum fill)(f % FILLS), (unsigned)f % 8);
+				(enum fill)(f % FILLS), (unsigned)f);
 	}
 	check_depth(k, k->most, 16 * k->lanes, 0, 1, RANDOM, RANDOM, 0);
 }

@@ -67,29 +67,39 @@ static void put(int64_t taps, const int8_t *from, int8_t *to, int64_t apart)
 		to[t] = from[t];
 }
 
+static void put_ends(const struct ql_conv_ends *from, int64_t i, int64_t at, const struct ql_conv_ends *to)
+{
+	to->bias[at] = from->bias[i];
+	to->factor[at] = from->factor[i];
+	if (from->multiplier) {
+		to->multiplier[at] = from->multiplier[i];
+		to->right[at] = from->right[i];
+	}
+}
+
 /* Brings all channels into the order of the kernel, and adds what the zero point of x does to the biases. */
-static void place(const struct ql_conv_int *j, int32_t x_zero, const int8_t *codes, const int32_t *bias,
-	const float *factor, int8_t *w, int32_t *bias_to, float *factor_to)
+static void place(const struct ql_conv_int *j, int32_t x_zero, const int8_t *codes, const struct ql_conv_ends *from,
+	int8_t *w, const struct ql_conv_ends *to)
 {
 	int lanes = j->ctx->kernels->depth_i8->lanes;
 	int64_t block = 16L * lanes, quads = quads_of(j), channels = channels_of(j);
 	int32_t sum[QL_DEPTH_BLOCK];
 
-	for (int64_t o = 0; o < channels; o += block, w += 4 * block * quads, bias_to += block, factor_to += block) {
+	for (int64_t o = 0; o < channels; o += block, w += 4 * block * quads) {
 		int64_t n = ql_min64(block, channels - o);
+		int32_t *bias = to->bias + o;
 
 		for (int64_t i = 0; i < n; i++) {
-			int64_t at = i % 16 / 4 * 4 * lanes + i / 16 * 4 + i % 4, from = (o + i) % j->c.o;
+			int64_t at = i % 16 / 4 * 4 * lanes + i / 16 * 4 + i % 4, output = (o + i) % j->c.o;
 
-			put(j->k, codes + from * j->k, w + 4 * at, 4 * block);
-			bias_to[at] = bias[from];
-			factor_to[at] = factor[from];
+			put(j->k, codes + output * j->k, w + 4 * at, 4 * block);
+			put_ends(from, output, o + at, to);
 		}
 		memset(sum, 0, sizeof(sum));
 		for (int64_t q = 0; q < quads; q++)
 			add_words[j->variant](block, (const uint32_t *)(const void *)(w + 4 * block * q), sum);
 		for (int64_t i = 0; i < block; i++)
-			bias_to[i] = (int32_t)((uint32_t)bias_to[i] - (uint32_t)x_zero * (uint32_t)sum[i]);
+			bias[i] = (int32_t)((uint32_t)bias[i] - (uint32_t)x_zero * (uint32_t)sum[i]);
 	}
 }
 
@@ -99,23 +109,22 @@ enum ql_status ql_conv_depth_prepare(
 	int64_t block = 16L * j->ctx->kernels->depth_i8->lanes, all = ql_ceil_div(channels_of(j), block) * block;
 	int64_t bytes = ql_mul64(ql_mul64(4, quads_of(j)), all);
 	int8_t *w = ql_scratch_array(j->ctx, bytes, 1);
-	int32_t *bias, *bias_to = ql_scratch_array(j->ctx, all, sizeof(*bias_to));
-	float *factor, *factor_to = ql_scratch_array(j->ctx, all, sizeof(*factor_to));
+	struct ql_conv_ends e;
 	struct ql_tensor *codes = NULL;
 	bool fine = false;
-	enum ql_status status = w && bias_to && factor_to ? QL_OK : QL_ERR_MEMORY;
+	enum ql_status status = w ? QL_OK : QL_ERR_MEMORY;
 
-	*t = (struct ql_conv_tiles){.bias = bias_to, .factor = factor_to};
+	*t = (struct ql_conv_tiles){.panels = 0};
 	if (!status)
-		status = ql_conv_factors(j, call, p, j->c.o, j->c.o, &bias, &factor, &fine);
+		status = ql_conv_ends_take(j->ctx, all, p->rule, &t->e);
+	if (!status)
+		status = ql_conv_factors(j, call, p, j->c.o, j->c.o, &e, &fine);
 	if (status || !fine)
 		return status;
 	status = ql_conv_int_codes(j->ctx, call->in[1], &codes);
 	if (!status) {
 		memset(w, 0, (size_t)bytes);
-		memset(bias_to, 0, (size_t)all * sizeof(*bias_to));
-		memset(factor_to, 0, (size_t)all * sizeof(*factor_to));
-		place(j, p->x_zero, ql_tensor_data(codes), bias, factor, w, bias_to, factor_to);
+		place(j, p->x_zero, ql_tensor_data(codes), &e, w, &t->e);
 		t->w = w;
 	}
 	ql_tensor_release(j->ctx, codes);
@@ -145,8 +154,7 @@ static void run_row(const struct job *j, const uint8_t *x, uint8_t *to)
 		struct ql_conv_i8_codes codes = j->codes;
 		const int8_t *w = j->t->w + 4 * j->sums.quads * o;
 
-		codes.bias = j->t->bias + o;
-		codes.factor = j->t->factor + o;
+		ql_conv_ends_at(&j->t->e, o, &codes);
 		run_block(j, pixels, (int)ql_min64(block, channels - o), &codes, x + o, w, to + o);
 		if (rest) /* of a row that is one pixel, which has one block */
 			run_block(j, 1, (int)rest, &codes, x + pixels * channels, w, to + pixels * channels);

@@ -44,6 +44,7 @@ struct ql_conv_params {
 	int32_t x_zero;
 	bool relu;
 	struct ql_rounding r;
+	enum ql_requant rule; /* QL_REQUANT_FLOAT or QL_REQUANT_DOUBLE */
 };
 
 /* A second operand that is added to the codes: v * by[0] + (code of other - other_zero) * by[1], rounded to `r`. */
@@ -112,18 +113,29 @@ bool ql_conv_stored(
 /* Gives contiguous codes of one byte each; t itself if its codes are. */
 enum ql_status ql_conv_int_codes(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out);
 
-/* Biases, without what zero points add, and factors of all outputs, `rows` at a time and `pitch` apart, with 0 between; false in *fine:
- * they do not permit sums of 32 bits. */
+/* What sums of outputs become: see struct ql_conv_i8_codes. Without a fixed rule, multiplier and right are NULL. */
+struct ql_conv_ends {
+	int32_t *bias;
+	float *factor;
+	int32_t *multiplier, *right;
+};
+
+/* Takes arrays for n outputs, which are 0, from scratch memory. */
+enum ql_status ql_conv_ends_take(struct ql_ctx *ctx, int64_t n, enum ql_requant rule, struct ql_conv_ends *e);
+/* Those of all outputs, biases without what zero points add, `rows` at a time and `pitch` apart, with 0 between; false in *fine: they do
+ * not permit sums of 32 bits, or a factor is no fraction. */
 enum ql_status ql_conv_factors(const struct ql_conv_int *j, const struct ql_call *call, const struct ql_conv_params *p,
-	int64_t rows, int64_t pitch, int32_t **bias, float **factor, bool *fine);
+	int64_t rows, int64_t pitch, struct ql_conv_ends *e, bool *fine);
+
+/* Puts those of the outputs from o on into the codes. */
+void ql_conv_ends_at(const struct ql_conv_ends *e, int64_t o, struct ql_conv_i8_codes *codes);
 
 /* What tiles read. */
 struct ql_conv_tiles {
 	int64_t panels, panel; /* of a group; bytes of a panel */
 	const int8_t *w;       /* (groups, panels, panel) */
 	const int32_t *sum;    /* (o) */
-	const int32_t *bias;   /* (groups, panels, QL_CONV_PANEL): with what the zero point of x adds to the sums */
-	const float *factor;
+	struct ql_conv_ends e; /* (groups, panels, QL_CONV_PANEL): with what the zero point of x adds to the sums */
 };
 
 /* True if tiles compute the call, if the bias and the factors permit it: ql_conv_tiles_prepare says so by t->w. */

@@ -49,6 +49,14 @@ struct ql_conv_i8_codes ql_conv_codes_of(
 		.flip = sum->dtype == QL_int8 ? 0x80 : 0};
 }
 
+void ql_conv_ends_at(const struct ql_conv_ends *e, int64_t o, struct ql_conv_i8_codes *codes)
+{
+	codes->bias = e->bias + o;
+	codes->factor = e->factor + o;
+	codes->multiplier = e->multiplier ? e->multiplier + o : NULL;
+	codes->right = e->multiplier ? e->right + o : NULL;
+}
+
 QL_SIMD(void, copy_flipped, (int64_t n, const uint8_t *from, uint8_t flip, uint8_t *to), {
 	QL_INDEPENDENT
 	for (int64_t i = 0; i < n; i++)

@@ -37,8 +37,8 @@ static bool rules_fit(
 	for (int64_t i = 0; i < zeros; i++)
 		if (ql_tensor_at_f64(w->q->zero_point, i) != 0)
 			return false;
-	return spec->requant == QL_REQUANT_FLOAT && ql_dtypes[spec->dtype].bits == 8 &&
-	       ql_dtype_whole(w->dtype) == QL_int8 && ql_sums_fit(j->k) && j->k > 0;
+	return (spec->requant == QL_REQUANT_FLOAT || spec->requant == QL_REQUANT_DOUBLE) &&
+	       ql_dtypes[spec->dtype].bits == 8 && ql_dtype_whole(w->dtype) == QL_int8 && ql_sums_fit(j->k) && j->k > 0;
 }
 
 bool ql_conv_tiles_fit(const struct ql_conv_int *j, const struct ql_tensor *w, const struct ql_spec *spec)
@@ -51,7 +51,8 @@ bool ql_conv_tiles_fit(const struct ql_conv_int *j, const struct ql_tensor *w, c
 
 bool ql_conv_depth_fits(const struct ql_conv_int *j, const struct ql_tensor *w, const struct ql_spec *spec)
 {
-	return j->c.groups > 1 && j->c.c == j->c.groups && j->c.o >= LEAST_DEPTH && rules_fit(j, w, spec, j->c.o);
+	return j->c.groups > 1 && j->c.c == j->c.groups && j->c.o >= LEAST_DEPTH && rules_fit(j, w, spec, j->c.o) &&
+	       (spec->requant == QL_REQUANT_FLOAT || j->ctx->kernels->depth_i8->fixed);
 }
 
 /* ---- weights ---- */
@@ -181,23 +182,54 @@ QL_SIMD(void, subtract, (int64_t n, uint32_t zero, const int32_t *restrict sum, 
 		bias[o] = (int32_t)((uint32_t)bias[o] - zero * (uint32_t)sum[o]);
 })
 
-enum ql_status ql_conv_factors(const struct ql_conv_int *j, const struct ql_call *call, const struct ql_conv_params *p,
-	int64_t rows, int64_t pitch, int32_t **bias, float **factor, bool *fine)
+enum ql_status ql_conv_ends_take(struct ql_ctx *ctx, int64_t n, enum ql_requant rule, struct ql_conv_ends *e)
 {
-	int64_t all = ql_mul64(j->c.o / rows, pitch);
-	int32_t *b = *bias = ql_scratch_array(j->ctx, all, sizeof(*b));
-	float *f = *factor = ql_scratch_array(j->ctx, all, sizeof(*f));
-	const double *scale;
-	enum ql_status status = b && f ? read_scales(j, call->in[1], &scale) : QL_ERR_MEMORY;
+	int arrays = rule == QL_REQUANT_FLOAT ? 2 : 4;
+	int32_t *all = ql_scratch_array(ctx, ql_mul64(n, arrays), sizeof(*all));
 
+	if (!all)
+		return QL_ERR_MEMORY;
+	memset(all, 0, (size_t)(n * arrays) * sizeof(*all));
+	*e = (struct ql_conv_ends){.bias = all, .factor = (float *)(void *)(all + n)};
+	if (arrays > 2) {
+		e->multiplier = all + 2 * n;
+		e->right = all + 3 * n;
+	}
+	return QL_OK;
+}
+
+/* The factors of n outputs from place `at` on in fixed point. Whether all are fractions, which are shifted to the right. */
+static bool fix(const struct ql_conv_params *p, int64_t n, const double *scale, int64_t at, struct ql_conv_ends *e)
+{
+	bool fine = true;
+
+	for (int64_t o = at; o < at + n; o++) {
+		double m = (double)p->x_scale * scale[o - at] / (double)p->out_scale;
+		struct ql_fixed fixed = ql_fixed_of(e->factor[o] == 0 ? 0 : m);
+
+		e->multiplier[o] = fixed.multiplier;
+		e->right[o] = -fixed.shift;
+		fine = fine && fixed.shift <= 0;
+	}
+	return fine;
+}
+
+enum ql_status ql_conv_factors(const struct ql_conv_int *j, const struct ql_call *call, const struct ql_conv_params *p,
+	int64_t rows, int64_t pitch, struct ql_conv_ends *e, bool *fine)
+{
+	const double *scale;
+	enum ql_status status = ql_conv_ends_take(j->ctx, ql_mul64(j->c.o / rows, pitch), p->rule, e);
+
+	if (!status)
+		status = read_scales(j, call->in[1], &scale);
 	*fine = true;
-	for (int64_t o = 0; o < j->c.o && !status; o += rows, b += pitch, f += pitch) {
-		memset(b, 0, (size_t)pitch * sizeof(*b));
-		memset(f, 0, (size_t)pitch * sizeof(*f));
-		factors[j->variant](rows, (double)p->x_scale, (double)p->out_scale, scale + o, f);
+	for (int64_t o = 0, at = 0; o < j->c.o && !status; o += rows, at += pitch) {
+		factors[j->variant](rows, (double)p->x_scale, (double)p->out_scale, scale + o, e->factor + at);
 		if (j->e.bias)
-			biases[j->variant](rows, p->x_scale, scale + o, j->e.bias + o, b, f);
-		*fine = permit[j->variant](rows, b, f) && *fine;
+			biases[j->variant](rows, p->x_scale, scale + o, j->e.bias + o, e->bias + at, e->factor + at);
+		*fine = permit[j->variant](rows, e->bias + at, e->factor + at) && *fine;
+		if (e->multiplier)
+			*fine = fix(p, rows, scale + o, at, e) && *fine;
 	}
 	return status;
 }
@@ -206,16 +238,15 @@ enum ql_status ql_conv_tiles_prepare(
 	struct ql_conv_int *j, const struct ql_call *call, const struct ql_conv_params *p, struct ql_conv_tiles *t)
 {
 	int64_t pitch = ql_ceil_div(j->rows, QL_CONV_PANEL) * QL_CONV_PANEL;
-	int32_t *bias;
-	float *factor;
 	bool fine;
-	enum ql_status status = ql_conv_factors(j, call, p, j->rows, pitch, &bias, &factor, &fine);
+	enum ql_status status;
 
-	*t = (struct ql_conv_tiles){.bias = bias, .factor = factor};
+	*t = (struct ql_conv_tiles){.panels = 0};
+	status = ql_conv_factors(j, call, p, j->rows, pitch, &t->e, &fine);
 	if (status || !fine)
 		return status;
 	status = find_weights(j, call, t);
 	for (int64_t g = 0; g < j->c.groups && !status; g++)
-		subtract[j->variant](j->rows, (uint32_t)p->x_zero, t->sum + g * j->rows, bias + g * pitch);
+		subtract[j->variant](j->rows, (uint32_t)p->x_zero, t->sum + g * j->rows, t->e.bias + g * pitch);
 	return status;
 }

@@ -79,8 +79,7 @@ static struct ql_conv_i8_codes codes_at(const struct job *j, int64_t group, int6
 	struct ql_conv_i8_codes codes = j->codes;
 	int64_t at = group * j->t->panels + panel;
 
-	codes.bias = j->t->bias + at * QL_CONV_PANEL;
-	codes.factor = j->t->factor + at * QL_CONV_PANEL;
+	ql_conv_ends_at(&j->t->e, at * QL_CONV_PANEL, &codes);
 	*w = j->t->w + at * j->t->panel;
 	return codes;
 }

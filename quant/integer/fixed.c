@@ -20,12 +20,16 @@ const char *ql_requant_path(const char *path, enum ql_requant rule)
 
 struct ql_fixed ql_fixed_of(double m)
 {
+	uint64_t bits;
+	int64_t multiplier;
 	int shift;
-	double part = m > 0 ? frexp(m, &shift) : 0;
-	int64_t multiplier = (int64_t)floor(part * 0x1p31 + 0.5);
 
+	memcpy(&bits, &m, sizeof(bits));
 	if (!(m > 0))
 		return (struct ql_fixed){0, 0};
+	shift = (int)(bits >> 52) -
+		1022; /* m = part * 2^shift, part in [1/2, 1) with 53 bits, which are rounded to 31 */
+	multiplier = (int64_t)(((bits & (((uint64_t)1 << 52) - 1)) | (uint64_t)1 << 52) + ((uint64_t)1 << 21)) >> 22;
 	if (multiplier == (int64_t)1 << 31) {
 		multiplier /= 2;
 		shift++;

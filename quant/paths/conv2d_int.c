@@ -201,7 +201,8 @@ static enum ql_status run_tiles(struct ql_conv_int *j, struct ql_call *call, con
 	const struct ql_result *r = &call->result[0];
 	struct ql_conv_params p = {.x_scale = (float)ql_tensor_at_f64(call->in[0]->q->scale, 0),
 		.x_zero = j->zero + (j->dtype == QL_int8 ? 128 : 0),
-		.relu = j->e.act != NULL};
+		.relu = j->e.act != NULL,
+		.rule = spec ? spec->requant : QL_REQUANT_FLOAT};
 	struct ql_conv_sum sum = {0};
 	struct ql_conv_tiles t;
 	struct ql_qparams *q = NULL;

@@ -182,6 +182,8 @@ static void block(const struct ql_conv_i8_lines *l, int columns, const struct ql
 
 			codes.bias = c->bias + o;
 			codes.factor = c->factor + o;
+			codes.multiplier = c->multiplier ? c->multiplier + o : NULL;
+			codes.right = c->multiplier ? c->right + o : NULL;
 			run(tiles, &u, depth, n, s, &codes, at, panel + o / QL_CONV_PANEL * s->panel,
 				other ? other + o : NULL, to + o);
 		}

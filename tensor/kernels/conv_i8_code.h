@@ -13,6 +13,16 @@ static inline int32_t ql_conv_i8_rounded(float v, float lo, float hi)
 	return (int32_t)((v + 12582912.0f) - 12582912.0f);
 }
 
+/* quant/integer/fixed.h, double, with a shift to the right */
+static inline int32_t ql_conv_i8_fixed(int64_t sum, int32_t multiplier, int right, int32_t lo, int32_t hi)
+{
+	int64_t product = sum * multiplier + ((int64_t)1 << 30), mask = ((int64_t)1 << right) - 1;
+	int64_t high = product >= 0 ? product >> 31 : ~(~product >> 31);
+	int64_t v = (high >= 0 ? high >> right : ~(~high >> right)) + ((high & mask) > (mask >> 1) + (high < 0));
+
+	return (int32_t)(v < lo ? lo : v > hi ? hi : v);
+}
+
 static inline uint8_t ql_conv_i8_code(
 	const struct ql_conv_i8_codes *c, int o, uint32_t sum, const uint8_t *other /* NULL, or of this output */)
 {
@@ -20,7 +30,8 @@ static inline uint8_t ql_conv_i8_code(
 	float a, b;
 
 	least = least < c->least ? c->least : least;
-	v = ql_conv_i8_rounded((float)least * c->factor[o], c->lo, c->hi);
+	v = c->multiplier ? ql_conv_i8_fixed(least, c->multiplier[o], c->right[o], (int32_t)c->lo, (int32_t)c->hi)
+			  : ql_conv_i8_rounded((float)least * c->factor[o], c->lo, c->hi);
 	if (!other)
 		return (uint8_t)(v + c->zero);
 	a = (float)v * c->by[0];

@@ -6,12 +6,30 @@
 
 #include <string.h>
 
+#include "tensor/kernels/fixed_times.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/vmath/simd.h"
 
 QL_INLINE __m256i rounded(__m256 v, float lo, float hi)
 {
 	return _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(v, _mm256_set1_ps(lo)), _mm256_set1_ps(hi)));
+}
+
+#define V(op) _mm256_##op
+QL_FIXED_TIMES(__m256i, V, _mm256_and_si256, _mm256_xor_si256)
+#undef V
+
+QL_INLINE __m256i numbers(const int32_t *from)
+{
+	return _mm256_loadu_si256((const __m256i *)(const void *)from);
+}
+
+/* The product of a multiplier, bounded. */
+QL_INLINE __m256i fixed(const struct ql_conv_i8_codes *c, __m256i v, int o)
+{
+	v = fixed_times(v, numbers(c->multiplier + o), numbers(c->right + o));
+	v = _mm256_max_epi32(v, _mm256_set1_epi32((int32_t)c->lo));
+	return _mm256_min_epi32(v, _mm256_set1_epi32((int32_t)c->hi));
 }
 
 /* The sum with 8 codes of the second operand; v: the codes minus their zero point. */
@@ -28,10 +46,10 @@ QL_INLINE __m256i add_other(const struct ql_conv_i8_codes *c, __m256i v, const u
 
 QL_INLINE __m256i half(const struct ql_conv_i8_codes *c, __m256i sum, int o, const uint8_t *other)
 {
-	__m256i v = _mm256_add_epi32(sum, _mm256_loadu_si256((const __m256i *)(const void *)(c->bias + o)));
-	__m256 f = _mm256_cvtepi32_ps(_mm256_max_epi32(v, _mm256_set1_epi32(c->least)));
+	__m256i v = _mm256_max_epi32(_mm256_add_epi32(sum, numbers(c->bias + o)), _mm256_set1_epi32(c->least));
 
-	v = rounded(_mm256_mul_ps(f, _mm256_loadu_ps(c->factor + o)), c->lo, c->hi);
+	v = c->multiplier ? fixed(c, v, o)
+			  : rounded(_mm256_mul_ps(_mm256_cvtepi32_ps(v), _mm256_loadu_ps(c->factor + o)), c->lo, c->hi);
 	return other ? _mm256_add_epi32(add_other(c, v, other), _mm256_set1_epi32(c->sum_zero))
 		     : _mm256_add_epi32(v, _mm256_set1_epi32(c->zero));
 }

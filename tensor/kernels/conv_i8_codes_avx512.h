@@ -6,12 +6,27 @@
 
 #include <immintrin.h>
 
+#include "tensor/kernels/fixed_times.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/vmath/simd.h"
 
 QL_INLINE __m512 bounded(__m512 v, float lo, float hi)
 {
 	return _mm512_min_ps(_mm512_max_ps(v, _mm512_set1_ps(lo)), _mm512_set1_ps(hi));
+}
+
+#define V(op) _mm512_##op
+#define _mm512_set1_epi64x(x) _mm512_set1_epi64(x)
+QL_FIXED_TIMES(__m512i, V, _mm512_and_si512, _mm512_xor_si512)
+#undef _mm512_set1_epi64x
+#undef V
+
+/* The product of a multiplier, bounded. */
+QL_INLINE __m512i fixed(const struct ql_conv_i8_codes *c, __m512i v, int o)
+{
+	v = fixed_times(v, _mm512_loadu_si512(c->multiplier + o), _mm512_loadu_si512(c->right + o));
+	v = _mm512_max_epi32(v, _mm512_set1_epi32((int32_t)c->lo));
+	return _mm512_min_epi32(v, _mm512_set1_epi32((int32_t)c->hi));
 }
 
 /* The sum with the second operand; v: the codes minus their zero point. */
@@ -30,9 +45,12 @@ QL_INLINE void finish(
 {
 	__mmask16 mask = (__mmask16)(columns - o >= QL_CONV_PANEL ? 0xffffu : (1u << (columns - o)) - 1);
 	__m512i v = _mm512_add_epi32(*sum, _mm512_loadu_si512(c->bias + o));
-	__m512 f = _mm512_cvtepi32_ps(_mm512_max_epi32(v, _mm512_set1_epi32(c->least)));
 
-	v = _mm512_cvtps_epi32(bounded(_mm512_mul_ps(f, _mm512_loadu_ps(c->factor + o)), c->lo, c->hi));
+	v = _mm512_max_epi32(v, _mm512_set1_epi32(c->least));
+	v = c->multiplier
+		    ? fixed(c, v, o)
+		    : _mm512_cvtps_epi32(bounded(
+			      _mm512_mul_ps(_mm512_cvtepi32_ps(v), _mm512_loadu_ps(c->factor + o)), c->lo, c->hi));
 	v = other ? _mm512_add_epi32(add_other(c, v, mask, other + o), _mm512_set1_epi32(c->sum_zero))
 		  : _mm512_add_epi32(v, _mm512_set1_epi32(c->zero));
 	_mm_mask_storeu_epi8(to + o, mask, _mm512_cvtepi32_epi8(v));

@@ -15,4 +15,4 @@ static void codes PARAMETERS
 
 extern const struct ql_depth_i8 depth_i8_avx2;
 const struct ql_depth_i8 depth_i8_avx2 = {
-	.name = "depth_i8_avx2", .rate = 25, .most = MOST, .lanes = LANES, .codes = codes};
+	.name = "depth_i8_avx2", .rate = 25, .most = MOST, .lanes = LANES, .fixed = true, .codes = codes};

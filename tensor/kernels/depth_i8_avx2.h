@@ -17,5 +17,10 @@
 #define AND(a, b) _mm256_and_si256(a, b)
 #define XOR(a, b) _mm256_xor_si256(a, b)
 #define MAX(a, b) _mm256_max_epi32(a, b)
+#define FIXED(s, m, right) fixed_times(s, m, right)
+
+#include "tensor/kernels/fixed_times.h"
+
+QL_FIXED_TIMES(__m256i, V, AND, XOR)
 
 #endif

@@ -14,9 +14,16 @@
 #define AND(a, b) _mm512_and_si512(a, b)
 #define XOR(a, b) _mm512_xor_si512(a, b)
 #define MAX(a, b) _mm512_max_epi32(a, b)
+#define FIXED(s, m, right) fixed_times(s, m, right)
 #define STEP __m512i
 #define WEIGHTS(p) LOAD(p)
 #define DOT(sum, u, s) _mm512_dpbusd_epi32(sum, u, s)
+
+#include "tensor/kernels/fixed_times.h"
+
+#define _mm512_set1_epi64x(x) _mm512_set1_epi64(x)
+QL_FIXED_TIMES(__m512i, V, AND, XOR)
+#undef _mm512_set1_epi64x
 
 #include "tensor/kernels/depth_i8_tile.h"
 
@@ -32,4 +39,4 @@ static void codes PARAMETERS
 
 extern const struct ql_depth_i8 depth_i8_avx512vnni;
 const struct ql_depth_i8 depth_i8_avx512vnni = {
-	.name = "depth_i8_avx512vnni", .rate = 60, .most = MOST, .lanes = LANES, .codes = codes};
+	.name = "depth_i8_avx512vnni", .rate = 60, .most = MOST, .lanes = LANES, .fixed = true, .codes = codes};

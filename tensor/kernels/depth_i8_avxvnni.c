@@ -19,4 +19,4 @@ static void codes PARAMETERS
 
 extern const struct ql_depth_i8 depth_i8_avxvnni;
 const struct ql_depth_i8 depth_i8_avxvnni = {
-	.name = "depth_i8_avxvnni", .rate = 40, .most = MOST, .lanes = LANES, .codes = codes};
+	.name = "depth_i8_avxvnni", .rate = 40, .most = MOST, .lanes = LANES, .fixed = true, .codes = codes};

@@ -34,4 +34,5 @@ static void codes(int rows, int channels, const struct ql_depth_i8_sums *s, cons
 }
 
 extern const struct ql_depth_i8 depth_i8_ref;
-const struct ql_depth_i8 depth_i8_ref = {.name = "depth_i8_ref", .rate = 1, .most = 4, .lanes = LANES, .codes = codes};
+const struct ql_depth_i8 depth_i8_ref = {
+	.name = "depth_i8_ref", .rate = 1, .most = 4, .lanes = LANES, .fixed = true, .codes = codes};

@@ -8,6 +8,7 @@
  * packing the codes into bytes undoes it.
  *
  * The including file defines VECTOR, FLOATS, LANES (128-bit lanes), MOST, V(op) (the intrinsic of an op), LOAD(p), STORE(p, v), ZERO(), AND(a, b), XOR(a, b), MAX(a, b),
+ * FIXED(s, m, right) (fixed_times.h; not if there are no shifts of lanes),
  * STEP (a type for what is prepared of one vector of weights), WEIGHTS(p) and DOT(sum, bytes, weights).
  */
 #ifndef QUOLL_TENSOR_DEPTH_I8_TILE_H
@@ -38,6 +39,18 @@ QL_INLINE VECTOR rounded(FLOATS v, float lo, float hi)
 	return V(cvtps_epi32)(V(min_ps)(V(max_ps)(v, V(set1_ps)(lo)), V(set1_ps)(hi)));
 }
 
+/* Those of a sum from place `at` of the block on, by factors or multipliers. */
+QL_INLINE VECTOR scaled(const struct ql_conv_i8_codes *c, VECTOR v, int at)
+{
+#ifdef FIXED
+	if (c->multiplier) {
+		v = MAX(FIXED(v, LOAD(c->multiplier + at), LOAD(c->right + at)), V(set1_epi32)((int32_t)c->lo));
+		return V(min_epi32)(v, V(set1_epi32)((int32_t)c->hi));
+	}
+#endif
+	return rounded(V(mul_ps)(V(cvtepi32_ps)(v), V(loadu_ps)(c->factor + at)), c->lo, c->hi);
+}
+
 /* The sum with the second operand; v: the codes minus their zero point. */
 QL_INLINE VECTOR add_other(const struct ql_conv_i8_codes *c, VECTOR v, VECTOR other)
 {
@@ -60,11 +73,8 @@ QL_INLINE VECTOR finish(const struct ql_conv_i8_codes *c, const VECTOR *sum, con
 	}
 #pragma GCC unroll 4
 	for (int j = 0; j < 4; j++) {
-		FLOATS f;
-
-		v[j] = V(add_epi32)(sum[j], LOAD(c->bias + j * PART));
-		f = V(cvtepi32_ps)(MAX(v[j], V(set1_epi32)(c->least)));
-		v[j] = rounded(V(mul_ps)(f, V(loadu_ps)(c->factor + j * PART)), c->lo, c->hi);
+		v[j] = MAX(V(add_epi32)(sum[j], LOAD(c->bias + j * PART)), V(set1_epi32)(c->least));
+		v[j] = scaled(c, v[j], j * PART);
 		v[j] = other ? add_other(c, v[j], o[j]) : V(add_epi32)(v[j], V(set1_epi32)(c->zero));
 	}
 	return V(packus_epi16)(AND(V(packs_epi32)(v[0], v[1]), low), AND(V(packs_epi32)(v[2], v[3]), low));

@@ -198,12 +198,14 @@ struct ql_conv_i8_sums {
 	int64_t panel; /* bytes from a panel to the next one */
 };
 
-/* How they become codes: v = clamp(rint((float)max(sum + bias, least) * factor), lo, hi), the code is v + zero. With
+/* How they become codes: v = clamp(rint((float)max(sum + bias, least) * factor), lo, hi), the code is v + zero. With a multiplier the
+ * product is the one in fixed point with two roundings (quant/integer/fixed.h, double) by multiplier * 2^-(31 + right), right >= 0. With
  * the codes of a second operand, of the same layout, the sum of both: clamp(rint(v * by[0] + (float)((other ^ flip) -
  * other_zero) * by[1]), sum_lo, sum_hi) + sum_zero. Factors are finite, bounds whole numbers below 2^22. */
 struct ql_conv_i8_codes {
 	const int32_t *bias; /* one per output, as are factors; whole panels */
 	const float *factor;
+	const int32_t *multiplier, *right; /* like factors; NULL: those are taken */
 	int32_t least, zero;
 	float lo, hi;
 	int64_t pitch; /* bytes from the codes of a pixel to those of the next one */
@@ -253,6 +255,7 @@ struct ql_depth_i8 {
 	const char *name;
 	int rate; /* products per ns, as above */
 	int most, lanes;
+	bool fixed; /* takes a multiplier */
 	void (*codes)(int rows, int channels, const struct ql_depth_i8_sums *s, const struct ql_conv_i8_codes *c,
 		const uint8_t *x, const int8_t *w, const uint8_t *other, uint8_t *to);
 };
