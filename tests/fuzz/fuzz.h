@@ -15,13 +15,22 @@
 #include "quant/ranges/quantize.h"
 #include "tensor/codec.h"
 #include "tensor/io/format.h"
+#include "tensor/kernels/kernels.h"
 
 #define MEMORY ((size_t)64 << 20) /* a file may honestly declare as much as deflate can make of it */
-#define LOOK 4096                 /* elements read of one tensor */
+#define LOOK 256                  /* elements read of one tensor */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t most, unsigned seed);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t n, size_t most);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+
+/* The kernels that have the sanitizers (CMakeLists.txt). */
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc, (void)argv;
+	return ql_kernels_force("ref") ? 0 : 1;
+}
 
 /* Readers of elements, and the decoder, must find what the shape promises. */
 static void look(struct ql_ctx *ctx, const struct ql_tensor *t)

@@ -5,7 +5,7 @@
 #include "nn/tflite/tflite.h"
 #include "tests/fuzz/fuzz.h"
 
-#define MOST 64
+#define MOST 16
 
 struct found {
 	const struct ql_reader *r;
