@@ -39,7 +39,7 @@ const char ql_observer_names[] =
 #include "quant/observers.def"
 	;
 #undef X
-const char ql_requant_names[] = "float single double stochastic";
+const char ql_requant_names[] = "float single double exact stochastic";
 const char ql_priority_names[] = "accuracy speed";
 
 /* ---- dtypes ---- */
@@ -400,7 +400,7 @@ static enum ql_status make_numbers(struct ql_ctx *ctx, const struct ql_spec_fiel
 	return status;
 }
 
-static const char *const requants[] = {"float", "single", "double"};
+static const char *const requants[] = {"float", "single", "double", "exact"};
 
 const char *ql_requant_name(enum ql_requant rule)
 {
@@ -416,11 +416,11 @@ static enum ql_status make_requant(struct ql_ctx *ctx, const struct ql_spec_fiel
 			s->scheme && s->scheme->host ? s->format->doc.name
 			: s->scheme                  ? s->scheme->doc.name
 						     : ql_dtype_name(s->dtype));
-	for (int i = 0; i < 3 && f->rounding && !s->stochastic; i++)
+	for (int i = 0; i < 4 && f->rounding && !s->stochastic; i++)
 		if (!strcmp(f->rounding, requants[i])) {
 			s->requant = (enum ql_requant)i;
 			break;
-		} else if (i == 2)
+		} else if (i == 3)
 			return ql_fail_choice(ctx, "spec: rounding", ql_requant_names, f->rounding);
 	if (s->requant && !(s->scheme && s->scheme->affine && !ql_dtype_is_binary(s->dtype)))
 		return ql_fail(ctx, QL_ERR_ARGUMENT,

@@ -17,7 +17,7 @@ typedef enum ql_status ql_choose_fn(
 	struct ql_ctx *ctx, const struct ql_spec *spec, const struct ql_view *view, double *lo, double *hi);
 
 /* The rounding rule for requantizing sums of codes (quant/integer/fixed.h). */
-enum ql_requant { QL_REQUANT_FLOAT, QL_REQUANT_SINGLE, QL_REQUANT_DOUBLE };
+enum ql_requant { QL_REQUANT_FLOAT, QL_REQUANT_SINGLE, QL_REQUANT_DOUBLE, QL_REQUANT_EXACT };
 
 struct ql_spec {
 	unsigned dtype; /* of the codes; a float dtype means a plain cast, no codes */

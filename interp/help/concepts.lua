@@ -70,7 +70,7 @@ defaults to symmetric for signed dtypes and asymmetric for unsigned ones; log is
 minimum with each scale, and codes start at 0: 'int4:32+min'.
 
 rounding= selects how integer results (out= of quantized operands, q:requantize) become codes: 'float' (the default), or
-a fixed-point rule, see requantization. It does not affect x:quantize, which always divides. rounding='stochastic' is for
+one of other rules, see requantization. It does not affect x:quantize, which always divides. rounding='stochastic' is for
 x:quantize: it rounds up or down at random in proportion to the distance, which keeps the mean; tensor.seed and the position of an
 element decide. quant_min= and quant_max= bound the codes; scaling='pow2' makes scales powers of two.
 
@@ -129,9 +129,11 @@ out=. The factor is M = scale_a scale_b / scale_out; the spec's field rounding, 
            (sum m + 2^(n-1)) >> n, as TFLite with TFLITE_SINGLE_ROUNDING
   double   the same m, rounded twice: the high half of 2 sum m, then a
            rounding shift, as TFLite by default (gemmlowp)
+  exact    sum M in float64, halves away from 0, as FULLY_CONNECTED of
+           LiteRT 2.3; on devices such results are computed on the host
 
-float is the default; the others need no floats. With an operand of 16 bits the sum has 64 bits and m 16 (int16x8 of TFLite), rounded
-once in both. The bias is an integer at scale_a scale_b. The operands of add are rescaled to a scale 2^20 times finer than twice the larger
+float is the default; single and double need no floats. With an operand of 16 bits the sum has 64 bits and m 16 (int16x8 of TFLite), rounded
+once in both; exact has no such limit. The bias is an integer at scale_a scale_b. The operands of add are rescaled to a scale 2^20 times finer than twice the larger
 scale (16 bits: 2^15; 2^14 with a zero point), added, and rescaled to the result. Products, concatenation, means of
 windows and q:requantize use one factor each; by double, means of windows under the scale and zero point of x are the sum of the codes
 divided by their number, halves away from 0, and softmax to 8 bits of scale 1 / 256 is that of TFLite, too. Tables (tanh), norms, other
@@ -290,7 +292,7 @@ concept_of('tflite', function()
 inside they are (batch, channel, height, width). An input whose first axis is open stays the batch; others take a size by inputs=.
 
 A model of integers stays one: weights, biases, scales and zero points are those of the file, sums are rounded as by LiteRT's reference
-kernels (rounding='double', FULLY_CONNECTED 'single': help 'requantization'), so convolutions, dense layers, sums, products, pools and
+kernels (rounding='double', FULLY_CONNECTED 'exact': help 'requantization'), so convolutions, dense layers, sums, products, pools and
 softmax have the same codes. LOGISTIC, TANH and other functions are tables of exact values, MEAN rounds once, other ops decode, compute
 floats and encode. Inputs take codes, plain integers of their dtype, which are codes without their scale, or floats, which are quantized;
 outputs are codes: y:dequantize() are their values, y:codes() the plain integers. Weights of 8 bits beside float activations stay codes

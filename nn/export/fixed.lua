@@ -64,6 +64,22 @@ static int64_t q_wide(int64_t sum, struct q_fixed m)
 	return q_shifted(sum * reduced + ((int64_t)1 << (14 - m.shift)), 15 - m.shift);
 }
 ]]})
+parts.add('exact', {needs = {{'clamp'}}, text = [[
+struct q_exact { /* a factor */
+	double m;
+};
+
+/* sum * m, halves away from 0. */
+static int64_t q_exact(int64_t sum, struct q_exact m)
+{
+	double v = (double)sum * m.m;
+	int64_t whole;
+
+	v = v < -0x1p53 ? -0x1p53 : v > 0x1p53 ? 0x1p53 : v;
+	whole = (int64_t)v;
+	return whole + (v - (double)whole >= 0.5) - (v - (double)whole <= -0.5);
+}
+]]})
 parts.add('limits', {text = [[
 struct q_limits { /* limits of codes less the zero point: codes are lo + zero to hi + zero */
 	int32_t lo, hi, zero;
@@ -71,7 +87,7 @@ struct q_limits { /* limits of codes less the zero point: codes are lo + zero to
 };
 ]]})
 parts.add('storex', {fields = {'sum', 'y', 'rule'}, needs = function(f) return {{f.rule}, {'limits'}} end, text = [[
-static void ${name}(${sum} sum, const ${sum} *bias, const struct q_fixed *factor, int32_t j, const struct q_limits *c, ${y} *y)
+static void ${name}(${sum} sum, const ${sum} *bias, const ${factor} *factor, int32_t j, const struct q_limits *c, ${y} *y)
 {
 	int64_t v = (int64_t)sum + bias[j];
 
@@ -92,7 +108,7 @@ static void ${name}(int32_t sum, const int32_t *bias, const struct q_fixed *fact
 
 -- lo, hi, zero: ends of the codes less the zero point.
 parts.add('requantizex', {fields = {'x', 'y', 'rule'}, needs = function(f) return {{f.rule}} end, text = [[
-static void ${name}(const ${x} *x, int32_t from, struct q_fixed m, int32_t n, int32_t lo, int32_t hi, int32_t zero, ${y} *y)
+static void ${name}(const ${x} *x, int32_t from, ${factor} m, int32_t n, int32_t lo, int32_t hi, int32_t zero, ${y} *y)
 {
 	int32_t i;
 
@@ -102,7 +118,7 @@ static void ${name}(const ${x} *x, int32_t from, struct q_fixed m, int32_t n, in
 ]]})
 parts.add('addx', {fields = {'a', 'b', 'y', 'rule'}, needs = function(f) return {{f.rule}} end, text = [[
 /* Both `left` bits finer, rescaled by m[0] and m[1], added, rescaled by m[2]. */
-static void ${name}(const ${a} *a, int32_t za, const ${b} *b, int32_t zb, const struct q_fixed *m, int left, int32_t n, int32_t lo,
+static void ${name}(const ${a} *a, int32_t za, const ${b} *b, int32_t zb, const ${factor} *m, int left, int32_t n, int32_t lo,
 	int32_t hi, int32_t zero, ${y} *y)
 {
 	int64_t one = (int64_t)1 << left;
@@ -144,20 +160,29 @@ end
 -- The rounding rule of a node that returns codes, as the name of its part; nil: the float rule.
 function fixed.rule(spec, wide)
 	local rule = spec and spec.rounding
-	return rule and (wide and 'wide' or rule)
+	return rule and (wide and rule ~= 'exact' and 'wide' or rule)
 end
 
 -- A limit of codes less their zero point: an integer under a fixed-point rule, else a float.
 function fixed.bound(e, value, rule) return rule and ('%d'):format(value) or e.float(value) end
 
--- "{multiplier, shift}" of a factor.
-function fixed.text(m) return ('{%d, %d}'):format(internal.fixed(m)) end
+-- "{multiplier, shift}" of a factor under a rule, and the struct that it is of.
+function fixed.text(m, rule)
+	if rule == 'exact' then return ('{%a}'):format(m), 'q_exact' end
+	return ('{%d, %d}'):format(internal.fixed(m)), 'q_fixed'
+end
+
+-- A constant factor; returns its name.
+function fixed.single(e, name, m, rule)
+	local text, struct = fixed.text(m, rule)
+	return e:struct(struct, name, text)
+end
 
 -- A constant array of factors; returns its name.
-function fixed.array(e, name, factors)
-	local list = {}
-	for i, m in ipairs(factors) do list[i] = fixed.text(m) end
-	return e:structs('q_fixed', name, list)
+function fixed.array(e, name, factors, rule)
+	local list, struct = {}, 'q_fixed'
+	for i, m in ipairs(factors) do list[i], struct = fixed.text(m, rule) end
+	return e:structs(struct, name, list)
 end
 
 return fixed

@@ -49,7 +49,7 @@ function parts.instance(name, fields)
 	local needs = entry.needs or {}
 	if type(needs) == 'function' then needs = needs(fields) end
 	local shared = packed.of[fields.w]
-	local all = setmetatable({name = full_name(name, fields), factor = fields.rule and 'struct q_fixed' or 'float',
+	local all = setmetatable({name = full_name(name, fields), factor = fields.rule == 'exact' and 'struct q_exact' or fields.rule and 'struct q_fixed' or 'float',
 		bound = fields.rule and 'int32_t' or 'float', result = fields.rule and fields.y ~= 'float' and 'struct q_limits' or 'struct q_codes',
 		bias = packed.keeps_zeros(fields.w) and fields.sum and 'struct q_zeros_' .. parts.short(fields.sum) or fields.sum,
 		pitch = shared and shared.pitch or 'k', w = shared and 'uint8_t'}, {__index = fields})

@@ -156,7 +156,7 @@ function product.prepare(e, node, x, y, o)
 	if x.params then return with_zeros(e, found(e, node, x, y, p, scales, sums, o.fold, offset or 0), zeros) end
 	for j, b in ipairs(biases) do biases[j] = b - (o.fold and math.tointeger((x.zero + (offset or 0)) * sums[j]) or 0) end
 	p.bias = e:array(node.name .. '_sum', p.sum, biases, 'added to the sums: bias at the scale of x times that of w')
-	p.factor = p.rule and fixed.array(e, node.name .. '_factor', factors) or e:array(node.name .. '_factor', 'float', factors,
+	p.factor = p.rule and fixed.array(e, node.name .. '_factor', factors, p.rule) or e:array(node.name .. '_factor', 'float', factors,
 		y.scale and 'scale of x times that of w over that of y' or 'scale of x times that of w')
 	return with_zeros(e, p, zeros)
 end

@@ -270,7 +270,7 @@ a result that is used as codes (by a following layer, or output=).
 weight=false (or 'float32') leaves a node float, input=false makes its mode weight_only, output=false makes its result float. Before
 quantization batch norm is folded and activations are fused (fuse=false: not).
 
-rounding= is the rule that rounds integer results to codes: 'float', or in fixed point 'single' or 'double' (help 'requantization').
+rounding= is the rule that rounds integer results to codes: 'float', 'exact', or in fixed point 'single' or 'double' (help 'requantization').
 Results that are computed in float are divided by the scale under every rule.]],
 	[[m = nn.Sequential{nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)}
 x = tensor.randn(32, 8)

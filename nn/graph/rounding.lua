@@ -4,13 +4,13 @@ local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local core = internal.import 'nn/graph/core'
 local like = internal.import 'quant/like'
-local rounding = {RULES = {'float', 'single', 'double'}}
+local rounding = {RULES = {'float', 'single', 'double', 'exact'}}
 
 function rounding.check(what, rule)
 	for _, known in ipairs(rounding.RULES) do
 		if rule == known then return rule end
 	end
-	base.fail('%s: rounding: wanted float, single or double, got %s%s', what, base.describe(rule), base.near(rule, rounding.RULES))
+	base.fail('%s: rounding: wanted float, single, double or exact, got %s%s', what, base.describe(rule), base.near(rule, rounding.RULES))
 end
 
 local function with(spec, rule)

@@ -8,9 +8,10 @@
 
 const char *ql_requant_path(const char *path, enum ql_requant rule)
 {
-	static const char *const paths[][3] = {{"int8", "int8 single", "int8 double"},
-		{"int16", "int16 single", "int16 double"}, {"binary", "binary single", "binary double"},
-		{"integer", "integer single", "integer double"}};
+	static const char *const paths[][4] = {{"int8", "int8 single", "int8 double", "int8 exact"},
+		{"int16", "int16 single", "int16 double", "int16 exact"},
+		{"binary", "binary single", "binary double", "binary exact"},
+		{"integer", "integer single", "integer double", "integer exact"}};
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
 		if (!strcmp(path, paths[i][0]))
@@ -26,19 +27,19 @@ struct ql_fixed ql_fixed_of(double m)
 
 	memcpy(&bits, &m, sizeof(bits));
 	if (!(m > 0))
-		return (struct ql_fixed){0, 0};
-	shift = (int)(bits >> 52) -
-		1022; /* m = part * 2^shift, part in [1/2, 1) with 53 bits, which are rounded to 31 */
+		return (struct ql_fixed){0, 0, 0};
+	/* m = part * 2^shift, part in [1/2, 1) with 53 bits, which are rounded to 31 */
+	shift = (int)(bits >> 52) - 1022;
 	multiplier = (int64_t)(((bits & (((uint64_t)1 << 52) - 1)) | (uint64_t)1 << 52) + ((uint64_t)1 << 21)) >> 22;
 	if (multiplier == (int64_t)1 << 31) {
 		multiplier /= 2;
 		shift++;
 	}
 	if (shift < -31)
-		return (struct ql_fixed){0, 0};
+		return (struct ql_fixed){0, 0, m};
 	if (shift > 30)
-		return (struct ql_fixed){INT32_MAX, 30};
-	return (struct ql_fixed){(int32_t)multiplier, shift};
+		return (struct ql_fixed){INT32_MAX, 30, m};
+	return (struct ql_fixed){(int32_t)multiplier, shift, m};
 }
 
 static int64_t clamp(int64_t x, int64_t lo, int64_t hi)
@@ -77,8 +78,21 @@ static int64_t times_wide(int64_t sum, struct ql_fixed m)
 	return shifted(sum * reduced + ((int64_t)1 << (14 - m.shift)), 15 - m.shift);
 }
 
+/* What is outside of the codes anyway stays in range of the conversion. */
+static int64_t times_exact(int64_t sum, double m)
+{
+	double v = (double)sum * m;
+	int64_t whole;
+
+	v = v < -0x1p53 ? -0x1p53 : v > 0x1p53 ? 0x1p53 : v;
+	whole = (int64_t)v;
+	return whole + (v - (double)whole >= 0.5) - (v - (double)whole <= -0.5);
+}
+
 int64_t ql_fixed_times(enum ql_requant rule, bool wide, int64_t sum, struct ql_fixed m)
 {
+	if (rule == QL_REQUANT_EXACT)
+		return times_exact(sum, m.exact);
 	if (wide)
 		return times_wide(clamp(sum, -((int64_t)1 << 47), ((int64_t)1 << 47) - 1), m);
 	sum = clamp(sum, INT32_MIN, INT32_MAX);

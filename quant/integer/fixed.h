@@ -6,6 +6,7 @@
  *   double   the high half of the doubled product, rounded, then a rounding shift (gemmlowp): two roundings
  *   wide     for 64-bit sums (an operand of 16 bits): the multiplier rounded to 16 bits, one rounding; for both rules
  * Sums saturate at 32 bits (wide: 48); sums under a fitted scale are far below that.
+ *   exact    sum * m in double, halves away from 0 (FULLY_CONNECTED of LiteRT 2.3); in it sums never saturate
  */
 #ifndef QUOLL_QUANT_INTEGER_FIXED_H
 #define QUOLL_QUANT_INTEGER_FIXED_H
@@ -17,6 +18,7 @@ const char *ql_requant_path(const char *path, enum ql_requant rule);
 
 struct ql_fixed {
 	int32_t multiplier, shift;
+	double exact; /* m itself */
 };
 
 /* Converts a factor m >= 0. Below 2^-32 the result is 0; from 2^30 on it is the largest one. */

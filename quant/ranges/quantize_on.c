@@ -161,7 +161,7 @@ enum ql_status ql_quantize_on(struct ql_ctx *ctx, const struct ql_spec *spec, un
 	*fit = QL_FIT_OTHER;
 	if (!spec->scheme) /* a float dtype */
 		return ql_tensor_new_on(ctx, device, spec->dtype, rank, shape, out);
-	if (!has_codes(spec, x) || (!spec->has_scale && !has_scales(spec)))
+	if (!has_codes(spec, x) || (!spec->has_scale && !has_scales(spec)) || spec->requant == QL_REQUANT_EXACT)
 		return QL_OK;
 	status = spec->has_scale ? given_params(ctx, spec, rank, shape, device, &q)
 				 : found_params(ctx, spec, x, rank, shape, device, &q);

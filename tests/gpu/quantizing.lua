@@ -152,6 +152,8 @@ it('results in fixed point are rescaled there', function()
 		local out = 'int8 scale=0.21 rounding=' .. rounding
 		assert(same(x:linear(w, b, {out = out}):codes(), there(function() return dx:linear(dw, db, {out = out}) end, out):codes()), out)
 	end
+	local exact = 'int8 scale=0.21 rounding=exact' -- on the host
+	assert(same(x:linear(w, b, {out = exact}):codes(), dx:linear(dw, db, {out = exact}):codes()))
 	local ok, message = pcall(function() return tensor.randn(4):to(D):quantize 'int8 scale=1 rounding=single' end)
 	assert(not ok and message:find('wanted integer results', 1, true), message)
 end)

@@ -30,7 +30,7 @@ local function plain(q)
 	return codes, flat(p.scale:to 'float64')
 end
 
-local RULES = {'single', 'double'}
+local RULES = {'single', 'double', 'exact'}
 local function out(dtype, scale, zero, rule) return {dtype=dtype, scale=scale, zero_point=zero, rounding=rule} end
 
 local function path_of(op)
@@ -161,7 +161,7 @@ end)
 it('what has no rule of fixed point says so', function()
 	local qx, qw = x:quantize 'uint8', w:quantize 'int8/1'
 	local spec = out('int8', 0.1, nil, 'double')
-	refused("rounding: wanted one of float single double stochastic, got 'half'", quant.spec, {dtype='int8', rounding='half'})
+	refused("rounding: wanted one of float single double exact stochastic, got 'half'", quant.spec, {dtype='int8', rounding='half'})
 	refused('rounding: wanted affine codes of 2 to 16 bits beside it, got log', quant.spec, {dtype='int8', scheme='log', rounding='single'})
 	refused('rounding: wanted affine codes of 2 to 16 bits beside it, got float16', quant.spec, {dtype='float16', rounding='single'})
 	refused("quantize: rounding: wanted integer results for 'double'", x.quantize, x, spec)

@@ -22,7 +22,7 @@ describe('every spec is read back from its text', function()
 	local observers = {{}, {observer='minmax'}, {observer='percentile', p=99.5}, {observer='average', momentum=0.1},
 		{observer='entropy', bins=1024}, {observer='mse'}, {observer='adaptive', bins=4096}, {observer='percentile', p=99.99}}
 	local bits = {false, 2, 3, 7, 12, {8, 4, 2}}
-	local more = {{}, {octaves=7.25}, {rounding='single'}, {rounding='double'}, {priority='accuracy'}, {priority='speed'}}
+	local more = {{}, {octaves=7.25}, {rounding='single'}, {rounding='double'}, {rounding='exact'}, {priority='accuracy'}, {priority='speed'}}
 	local numbers = {{}, {scale=0.1}, {scale=1e-30}, {scale=2}, {scale=0.1, zero_point=0}, {scale=0.25, zero_point=3},
 		{scale=0x1.fffffep127}, {scale=tensor{0.1, 0.2, 1/3}}, {scale=tensor{0.5, 0.25, 3}, zero_point=tensor{0, 1, 2, dtype='int32'}},
 		{scale=tensor{0.7}, zero_point=tensor{1}}, {scale=tensor{{0.1, 3}, {1e-9, 1e9}}},

@@ -30,6 +30,10 @@ local function rounded(x, exponent)
 end
 
 function oracle.times(rule, wide, sum, factor)
+	if rule == 'exact' then -- FULLY_CONNECTED of LiteRT 2.3: std::round
+		local v = sum * factor
+		return math.tointeger(v < 0 and math.ceil(v - 0.5) or math.floor(v + 0.5))
+	end
 	local q, shift = multiplier(factor)
 	if wide then
 		local reduced = q < 0x7fff0000 and (q + (1 << 15)) // (1 << 16) or 0x7fff

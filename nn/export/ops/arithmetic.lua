@@ -19,7 +19,7 @@ local function add_fixed(e, node, rule, a, f, b, g, y, r)
 	local zero = f.wide_zero or g.wide_zero
 	local left = f.bytes == f.count and g.bytes == g.count and 20 or zero and 14 or 15
 	local factors = {f.scale / twice, g.scale / twice, twice / ((1 << left) * e.single(r.scale))}
-	local m, bytes = fixed.array(e, node.name .. '_factors', factors), left == 20 and fixed.narrow(rule, factors) == 'double32'
+	local m, bytes = fixed.array(e, node.name .. '_factors', factors, rule), left == 20 and fixed.narrow(rule, factors) == 'double32'
 	local part = bytes and e:part('addn', {a = f.ctype, b = g.ctype, y = r.ctype}) or e:part('addx', {a = f.ctype, b = g.ctype, y = r.ctype, rule = rule})
 	e:call('%s(%s, %d, %s, %d, %s, %d, %d, %d, %d, %d, %s);', part, a, f.zero,
 		b, g.zero, m, left, r.count, lowest(node, r), r.hi - r.zero, r.zero, y)
@@ -88,7 +88,7 @@ local function walk(e, node, a, f, b, g, y, r)
 		factors = {f.scale * g.scale / r.scale}
 		if not rule then factors[1] = e.single(factors[1]) end
 	end
-	local m = rule and fixed.array(e, node.name .. '_factors', factors) or e:array(node.name .. '_factors', 'float', factors, 'factors')
+	local m = rule and fixed.array(e, node.name .. '_factors', factors, rule) or e:array(node.name .. '_factors', 'float', factors, 'factors')
 	e:call('%s(%s, %s, %d, %s, %s, %d, %s, %s, %s%s, %s, %d, %s);', e:part(node.op .. (rule and 'walkx' or 'walk'), {a = f.ctype, b = g.ctype,
 		y = r.ctype, rule = rule}), a, list(sa), f.zero, b, list(sb), g.zero, list(n), m, one, fixed.bound(e, lowest(node, r), rule), fixed.bound(e, r.hi - r.zero, rule),
 		r.zero, y)

@@ -21,7 +21,7 @@ end
 place('join', {'x', 'y'}, '', '*x++')
 place('joincodes', {'x', 'y'}, 'int32_t from, float factor, float lo, float hi, int32_t zero, ',
 	'(${y})q_round((float)((int32_t)*x++ - from) * factor, lo, hi, zero)', {{'round'}})
-place('joinfixed', {'x', 'y', 'rule'}, 'int32_t from, struct q_fixed m, int32_t lo, int32_t hi, int32_t zero, ',
+place('joinfixed', {'x', 'y', 'rule'}, 'int32_t from, ${factor} m, int32_t lo, int32_t hi, int32_t zero, ',
 	'(${y})(q_clamp(q_${rule}((int64_t)*x++ - from, m), lo, hi) + zero)', function(f) return {{f.rule}} end)
 
 local function product_from(shape, first)
@@ -33,7 +33,7 @@ end
 local function place_codes(e, node, x, f, blocks, count, pitch, y, g, i)
 	local rule = fixed.rule(node.attrs.out)
 	if rule then
-		local m = fixed.array(e, ('%s_factor%d'):format(node.name, i), {f.scale / g.scale})
+		local m = fixed.array(e, ('%s_factor%d'):format(node.name, i), {f.scale / g.scale}, rule)
 		e:call('%s(%s, %d, %d, %d, %d, %s[0], %d, %d, %d, %s);', e:part('joinfixed', {x = f.ctype, y = g.ctype, rule = rule}), x, blocks, count,
 			pitch, f.zero, m, g.lo - g.zero, g.hi - g.zero, g.zero, y)
 		return

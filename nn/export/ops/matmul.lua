@@ -172,7 +172,7 @@ return {ops = {'matmul'}, emit = function(e, node)
 		name = found_factors(e, node, f, h, scales, g)
 	else
 		factors = factors_of(e, f, scales, g, rule)
-		name = rule and fixed.array(e, node.name .. '_factor', factors) or e:array(node.name .. '_factor', 'float', factors, 'factors of the sums')
+		name = rule and fixed.array(e, node.name .. '_factor', factors, rule) or e:array(node.name .. '_factor', 'float', factors, 'factors of the sums')
 	end
 	local fields = {a = f.ctype, b = h.ctype, sum = (wide or k >= 16512) and 'int64_t' or 'int32_t', y = g.ctype, rule = rule}
 	e:call('%s(%s, %s, %s, %s, %s, %d, %d, %d, %d, %s, %d, %s, %s, %d, %s);', e:part('matmul' .. (rule and 'fixed' or g.scale and 'codes' or 'floats'),

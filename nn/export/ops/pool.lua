@@ -122,8 +122,7 @@ local function add_means(name, fields, needs, arguments, sum, element, result, m
 		end
 		local text, value = arguments, result
 		if edge and many then
-			text, value = text:gsub('([%w_]+) ' .. many .. ',', 'const %1 *' .. many .. ','), value:gsub('%f[%w]' .. many .. '%f[%W]', many .. '[count - 1]')
-			text = text:gsub('struct const', 'const struct')
+			text, value = text:gsub('([%w_${}]+) ' .. many .. ',', 'const %1 *' .. many .. ','), value:gsub('%f[%w]' .. many .. '%f[%W]', many .. '[count - 1]')
 		end
 		parts.add(edge and name .. '_edge' or name, {fields = fields, needs = all, text = (mean_pool(text, sum, element, value, edge))})
 	end
@@ -136,7 +135,7 @@ add_means('meanpool', {'x', 'y'}, none, 'int32_t zero, ', 'int32_t', '(int32_t)X
 -- Codes with other params.
 add_means('rescalepool', {'x', 'y'}, function() return {{'round'}} end, 'int32_t from, float factor, float lo, float hi, int32_t zero, ',
 	'int32_t', '(int32_t)X - from', '(${y})q_round((float)sum * factor, lo, hi, zero)', 'factor')
-add_means('fixedpool', {'x', 'y', 'rule'}, function(f) return {{f.rule}} end, 'int32_t from, struct q_fixed m, int32_t lo, int32_t hi, int32_t zero, ',
+add_means('fixedpool', {'x', 'y', 'rule'}, function(f) return {{f.rule}} end, 'int32_t from, ${factor} m, int32_t lo, int32_t hi, int32_t zero, ',
 	'int64_t', '(int64_t)X - from', '(${y})(q_clamp(q_${rule}(sum, m), lo, hi) + zero)', 'm') -- rules of nn/export/fixed.lua
 -- The rule `double` with the params of x: the quotient of the sum of codes, halves away from 0.
 parts.add('quotient', {text = [[
@@ -194,9 +193,10 @@ local function factor_of(e, node, f, g, count, edge, rule)
 	local list = {}
 	for n = first, count do
 		local m = f.scale / (n * g.scale)
-		list[#list + 1] = rule and fixed.text(m) or e.single(m)
+		list[#list + 1] = rule and fixed.text(m, rule) or e.single(m)
 	end
-	if rule then return edge and e:structs('q_fixed', name, list) or e:struct('q_fixed', name, list[1]) end
+	local struct = rule == 'exact' and 'q_exact' or 'q_fixed'
+	if rule then return edge and e:structs(struct, name, list) or e:struct(struct, name, list[1]) end
 	return edge and e:array(name, 'float', list, 'by the numbers of a window') or e.float(list[1])
 end
 

@@ -80,7 +80,7 @@ local function requantize(e, node)
 	local rule = fixed.rule(node.attrs.spec)
 	if rule then
 		e:call('%s(%s, %d, %s, %d, %d, %d, %d, %s);', e:part('requantizex', {x = f.ctype, y = g.ctype, rule = rule}), x, f.zero,
-			e:struct('q_fixed', node.name .. '_factor', fixed.text(e.single(f.scale) / e.single(g.scale))), f.count, g.lo - g.zero,
+			fixed.single(e, node.name .. '_factor', e.single(f.scale) / e.single(g.scale), rule), f.count, g.lo - g.zero,
 			g.hi - g.zero, g.zero, y)
 		return
 	end

@@ -12,7 +12,7 @@ function ops.FULLY_CONNECTED(n)
 		if k == 0 or x:nelem() % k ~= 0 then n:fail('input: wanted a multiple of %d elements, got %d', k, x:nelem()) end
 		if x:dim() ~= 2 or x:size(2) ~= k then x = n.whole(x):view(x:nelem() // k, k) end
 	end
-	local o, act = product.result(n, x, {}, 'single')
+	local o, act = product.result(n, x, {}, 'exact')
 	local b = product.bias(n, 3, x, 2)
 	local y = b and x:linear(w, b, o) or x:linear(w, o)
 	return n:give(n.under(y, act))

@@ -22,7 +22,7 @@ local function rules_of(q)
 	return found
 end
 
-for _, rule in ipairs {'single', 'double'} do
+for _, rule in ipairs {'single', 'double', 'exact'} do
 	it(rule, function()
 		local q = g:quantize {mode='static', rounding=rule}
 		local float = rules_of(g:quantize {mode='static'})
@@ -59,6 +59,6 @@ it('float changes nothing', function()
 end)
 
 it('bad input', function()
-	refused("quantize: rounding: wanted float, single or double, got 'singel'", g.quantize, g, {rounding='singel'})
-	refused("export: rounding: wanted float, single or double, got 'half'", g.export, g, {dir='/nowhere', rounding='half'})
+	refused("quantize: rounding: wanted float, single, double or exact, got 'singel'", g.quantize, g, {rounding='singel'})
+	refused("export: rounding: wanted float, single, double or exact, got 'half'", g.export, g, {dir='/nowhere', rounding='half'})
 end)

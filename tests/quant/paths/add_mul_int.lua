@@ -33,7 +33,7 @@ describe('add', function()
 		tensor.seed(4)
 		local x, y = tensor.randn(3, 5, 40), tensor.randn(3, 5, 40)
 		for _, dtype in ipairs {'int8', 'uint8', 'int16', 'uint16', 'int4', 'uint4'} do
-			for _, rounding in ipairs {'float', 'single', 'double'} do
+			for _, rounding in ipairs {'float', 'single', 'double', 'exact'} do
 				local bits = tonumber(dtype:match '%d+')
 				local to = {dtype=dtype, scale=5 / 2 ^ bits, zero_point=dtype:find '^u' and 2 ^ (bits - 1) - 3 or nil, rounding=rounding}
 				for _, other in ipairs {y:quantize 'int8', y:quantize 'uint8/1', y[1]:quantize 'int16', y[{1, 1, {1, 1}}]:quantize 'uint4'} do

@@ -10,7 +10,7 @@ exported.integers {
 		nn.Conv2d(8, 5, 1)}, x},
 }
 local cases = {}
-for _, rule in ipairs {'single', 'double'} do
+for _, rule in ipairs {'single', 'double', 'exact'} do
 	for dtype, scale in pairs {int8 = 0.03, uint8 = 0.02, int16 = 0.0002, uint16 = 0.0001} do
 		cases[('%s, %s'):format(dtype, rule)] = function(_, a)
 			local zero = dtype:find '^u' and 100 or nil
@@ -29,7 +29,7 @@ local codes, A, B = {}, {dtype='int8', scale=0.03, zero_point=5}, {dtype='uint8'
 local wide = {dtype='int16', scale=2e-4, zero_point=-300}
 local row = tensor.randn(8):quantize {dtype='uint8', scale=0.015, zero_point=130}
 for _, op in ipairs {'add', 'sub', 'mul'} do
-	for _, rule in ipairs {'float', 'single', 'double'} do
+	for _, rule in ipairs {'float', 'single', 'double', 'exact'} do
 		local out = {dtype='int8', scale=0.04, zero_point=-6, rounding=rule}
 		codes[op .. ' ' .. rule] = function(_, a) return a:quantize(A)[op](a:quantize(A), (a * 0.5):quantize(B), {out=out}) end
 		codes[op .. ' of a column ' .. rule] = function(_, a) return a:quantize(A)[op](a:quantize(A), a:narrow(3, 2, 1):quantize(B), {out=out}) end

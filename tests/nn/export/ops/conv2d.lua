@@ -20,7 +20,7 @@ exported.together({{name='floats', x=x, graph=function()
 	return graph.trace(nn.Sequential {nn.Conv2d(3, 8, 3, {pad=1}), nn.ReLU(), nn.Conv2d(8, 8, 3, {groups=8})}:fuse(), x:narrow(1, 1, 1))
 end}})
 local m = nn.Sequential {nn.Conv2d(3, 8, 3, {pad=1}), nn.ReLU(), nn.Conv2d(8, 8, 3, {groups=8, stride=2}), nn.ReLU(), nn.Conv2d(8, 5, 2, {dilation=2})}
-for _, rule in ipairs {'single', 'double'} do
+for _, rule in ipairs {'single', 'double', 'exact'} do
 	for _, specs in ipairs {{'int8/1', 'uint8'}, {'int4/1', 'int8'}, {'int16/1', 'int16'}, {'int8/1', 'int16'}} do
 		quantized(('%s, weights %s, inputs %s'):format(rule, specs[1], specs[2]), m, x, {mode='static', weight=specs[1], input=specs[2], rounding=rule})
 	end

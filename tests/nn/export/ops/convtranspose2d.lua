@@ -13,7 +13,7 @@ local function quantized(name, options)
 	add(name, x, function() return exported.quantized(m, x, options) end, options.mode == 'dynamic')
 end
 add('floats', x, function() return graph.trace(m:fuse(), x:narrow(1, 1, 1)) end)
-for _, c in ipairs {{'int8/1', 'uint8'}, {'int4/1', 'int8', 'single'}, {'int16/1', 'int16', 'double'}, {'int8/1', 'int16'}, {'int8', 'uint8', 'double'}} do
+for _, c in ipairs {{'int8/1', 'uint8'}, {'int4/1', 'int8', 'single'}, {'int16/1', 'int16', 'double'}, {'int16/1', 'int16', 'exact'}, {'int8/1', 'int16'}, {'int8', 'uint8', 'double'}} do
 	quantized(table.concat(c, ' '), {mode='static', weight=c[1], input=c[2], rounding=c[3]})
 end
 quantized('dynamic', {mode='dynamic', weight='int8/1', input='uint8'})

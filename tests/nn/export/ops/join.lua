@@ -9,7 +9,7 @@ local A, B, OUT = {dtype='int8', scale=0.03}, {dtype='uint8', scale=0.02, zero_p
 local function with(rule) return {dtype='int8', scale=0.026, zero_point=3, rounding=rule} end
 local list = {}
 for axis = 2, 3 do
-	for _, rule in ipairs {'float', 'single', 'double'} do
+	for _, rule in ipairs {'float', 'single', 'double', 'exact'} do
 		list[('cat %d %s'):format(axis, rule)] = function(_, a)
 			return tensor.cat({a:quantize(A), (a * 2):quantize(B), a:quantize(A)}, {axis=axis, out=with(rule)})
 		end

@@ -16,7 +16,7 @@ for _, spec in ipairs {'int4/1', 'uint8/1', 'int8', 'uint4/1'} do
 	add(fast, 'weights ' .. spec, x, function() return exported.static(m, x, {weight=spec, input=spec == 'int8' and 'int8' or 'uint8'}) end)
 end
 add(fast, 'floats', x, function() return graph.trace(m:fuse(), x:narrow(1, 1, 1)) end)
-for _, rule in ipairs {'single', 'double'} do
+for _, rule in ipairs {'single', 'double', 'exact'} do
 	for _, specs in ipairs {{'int8/1', 'uint8'}, {'int4/1', 'int8'}, {'int16/1', 'int16'}, {'int8/1', 'int16'}, {'int8', 'uint16'}} do
 		quantized(('%s, weights %s, inputs %s'):format(rule, specs[1], specs[2]), x, {mode='static', weight=specs[1], input=specs[2], rounding=rule})
 	end

@@ -17,7 +17,7 @@ local list = {
 	['broadcast'] = function(_, a) return a:quantize(A):matmul(three, {out=OUT}) end,
 	['a row'] = function(_, a) return a:select(3, 1):unsqueeze(3):quantize(A):matmul(a:transpose(3, 4):quantize(B), {out=OUT}) end,
 }
-for _, rule in ipairs {'float', 'single', 'double'} do
+for _, rule in ipairs {'float', 'single', 'double', 'exact'} do
 	local out = {dtype='int8', scale=0.2, zero_point=-9, rounding=rule}
 	list['to codes, ' .. rule] = function(_, a) return a:quantize(A):matmul(a:transpose(3, 4):quantize(B), {out=out}) end
 end

@@ -16,6 +16,9 @@ exported.functions({
 	['mean of codes in fixed point'] = function(_, a)
 		return a:quantize {dtype='uint8', scale=0.03, zero_point=120}:avgpool2d(2, {out={dtype='int8', scale=0.01, rounding='single'}})
 	end,
+	['mean of codes, rounded exactly'] = function(_, a)
+		return a:quantize {dtype='uint8', scale=0.03, zero_point=120}:avgpool2d(2, {out={dtype='int8', scale=0.01, rounding='exact'}})
+	end,
 	['mean of codes as their quotient'] = function(_, a)
 		return a:quantize {dtype='int8', scale=0.03, zero_point=-20}:avgpool2d(2, {out={dtype='int8', scale=0.03, zero_point=-20, rounding='double'}})
 	end,

@@ -15,7 +15,7 @@ exported.functions({
 -- All codes, at ratios that make many halves.
 local all = tensor.arange(-128, 127):to('float32'):view(4, 64)
 local cases = {}
-for _, rule in ipairs {'float', 'single', 'double'} do
+for _, rule in ipairs {'float', 'single', 'double', 'exact'} do
 	for ratio, unit in pairs {half = 0.02, third = 0.03, fifth = 0.05, twice = 0.005} do
 		cases[rule .. ' ' .. ratio] = function(_, x)
 			local q = (x * 0.01):quantize {dtype='int8', scale=0.01}

@@ -22,14 +22,17 @@ it('multiplies matrices', function()
 	assert(equal(run('BATCH_MATMUL', {a:transpose(2, 3):contiguous(), b:transpose(2, 3):contiguous()}, {adjoint_x = true, adjoint_y = true}), a:matmul(b)))
 end)
 
--- LiteRT 2.3 rounds the sums of this op once.
-it('rounds codes once', function()
+-- LiteRT 2.3 multiplies the sums of this op by a double.
+it('rounds codes of 8 and 16 bits once', function()
 	local oracle = dofile 'tests/tools/requantize.lua'
-	local x = tensor.randn(4, 30):quantize {dtype = 'int8', scheme = 'asymmetric', scale = 0.02, zero_point = 3}
 	local w, bias = tensor.randn(5, 30):quantize {dtype = 'int8', scale = 0.03}, ints(5, -700, 20, 1000, 3)
-	local sums = ((x:codes():to 'float64' - 3):matmul(w:codes():to 'float64':t()) + bias:to 'float64'):view(-1):totable()
-	for i, s in ipairs(sums) do
-		sums[i] = (oracle.code('single', false, oracle.rint(s), oracle.single(0.02) * oracle.single(0.03) / oracle.single(0.06), 'int8', -5))
+	for _, case in ipairs {{'int8', 0.02, 3, 0.06, -5}, {'int16', 0.0001, 0, 0.0003, 0}, {'int8', 2, 0, 0.12, 0}} do -- the last: ties
+		local dtype, scale, zero, to, zero_out = table.unpack(case)
+		local x = tensor.randn(4, 30):quantize {dtype = dtype, scheme = zero == 0 and 'symmetric' or 'asymmetric', scale = scale, zero_point = zero ~= 0 and zero or nil}
+		local sums = ((x:codes():to 'float64' - zero):matmul(w:codes():to 'float64':t()) + bias:to 'float64'):view(-1):totable()
+		for i, s in ipairs(sums) do
+			sums[i] = (oracle.code('exact', false, oracle.rint(s), oracle.single(scale) * oracle.single(0.03) / oracle.single(to), dtype, zero_out))
+		end
+		assert(equal(run('FULLY_CONNECTED', {x, w, bias}, {}, {fixed = {2, 3}, out = {type = dtype:upper(), scale = to, zero = zero_out}}), tensor(sums):view(4, 5), 0))
 	end
-	assert(equal(run('FULLY_CONNECTED', {x, w, bias}, {}, {fixed = {2, 3}, out = {type = 'INT8', scale = 0.06, zero = -5}}), tensor(sums):view(4, 5), 0))
 end)
