@@ -29,10 +29,30 @@ local function rows_of(n, x, ids)
 	return #sizes == 0 and y:view {} or y:view(table.unpack(sizes))
 end
 
+-- The first axes of x and ids are the same: (batch, before, axis, after) by (batch, ids) is (batch, before, ids, after).
+local function gathered(n, x, ids, axis)
+	local batch = n:option 'batch'
+	if batch < 0 then batch = batch + ids:dim() end
+	if batch < 0 or batch > ids:dim() or batch >= axis then n:fail('batch_dims: wanted 0 to %d, got %d', math.min(ids:dim(), axis - 1), n:option 'batch') end
+	local order, back, more = {}, {}, ids:dim() - batch
+	for i = 1, x:dim() do
+		local to = i == axis and batch + 1 or i <= batch and i or i < axis and i + 1 or i
+		order[to] = i
+	end
+	local list = {ids:size()}
+	list[#list + 1] = 1
+	local y = x:permute(table.unpack(order)):gathernd(n.positions(n.whole(ids):view(table.unpack(list))), {batch = batch})
+	for i = 1, batch do back[i] = i end
+	for i = 1, axis - 1 - batch do back[#back + 1] = batch + more + i end
+	for i = 1, more do back[#back + 1] = batch + i end
+	for i = #back + 1, y:dim() do back[i] = i end
+	return y:permute(table.unpack(back))
+end
+
 function ops.GATHER(n)
 	local x, ids = n:real_plain(1), n:plain(2)
 	local axis = n:axis(n:option('axis', 0), x:dim())
-	if n:option('batch', 0) ~= 0 then n:fail('batch_dims: wanted 0, got %d', n:option 'batch') end
+	if n:option('batch', 0) ~= 0 then return n:give(gathered(n, x, ids, axis)) end
 	if axis == 1 then return n:give(rows_of(n, x, ids)) end
 	local order, back = {axis}, {}
 	for i = 1, x:dim() do

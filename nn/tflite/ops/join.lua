@@ -197,6 +197,7 @@ local function padded(n, value)
 		made[axis] = x:size(axis) + pairs_of[axis][1] + pairs_of[axis][2]
 	end
 	n:bounded(made, n:known(1))
+	if value ~= 0 and x:quantized() then return n:give(n:real(1):pad {sizes = sizes, value = value}, is_image) end
 	return n.value(x:pad {sizes = sizes, value = value}, is_image)
 end
 

@@ -24,7 +24,30 @@ it('gathers, with positions that are known or computed', function()
 	end
 	assert(equal(run('EMBEDDING_LOOKUP', {ints(1, 0), x:view(6, 4)}, nil, {fixed = {2}}), x:view(6, 4):narrow(1, 1, 2):flip(1)))
 	local ok, message = pcall(run, 'GATHER', {x, ints(0)}, {batch = 1})
-	assert(not ok and message:find 'batch_dims: wanted 0, got 1', message)
+	assert(not ok and message:find 'batch_dims: wanted 0 to 0, got 1', message)
+end)
+
+it('gathers with batches, also of codes', function()
+	local x, ids = tensor.randn(2, 3, 4, 5), tensor {{{0, 1}, {2, 3}, {1, 1}}, {{0, 0}, {2, 1}, {3, 3}}, dtype = 'int32'}
+	local q = x:quantize {dtype = 'int8', scale = 0.02, zero_point = 3, scheme = 'asymmetric'}
+	for _, fixed in ipairs {{}, {2}} do
+		local one, two = {}, {}
+		for a = 1, 2 do
+			local list = ids[a]:contiguous():view(-1):totable()
+			for i, at in ipairs(list) do list[i] = x[a]:narrow(2, at + 1, 1) end
+			one[a] = tensor.cat(list, {axis = 2}):view(3, 3, 2, 5)
+			for b = 1, 3 do
+				local rows = {}
+				for k = 1, 2 do rows[k] = x[a][b]:narrow(2, ids[a][b][k]:item() + 1, 1) end
+				two[#two + 1] = tensor.cat(rows, {axis = 2})
+			end
+		end
+		assert(equal(run('GATHER', {x, ids}, {axis = 2, batch = 1}, {fixed = fixed}), tensor.stack(one)))
+		assert(equal(run('GATHER', {x, ids}, {axis = -1, batch = 2}, {fixed = fixed}), tensor.stack(two):view(2, 3, 4, 2)))
+		assert(equal(run('GATHER', {x, ids}, {axis = 3, batch = -1}, {fixed = fixed}), tensor.stack(two):view(2, 3, 4, 2)))
+		local y = run('GATHER', {q, ids}, {axis = 2, batch = 1}, {fixed = fixed, out = {type = 'INT8', scale = 0.02, zero = 3}})
+		assert(y:quantized() and equal(y:dequantize(), tensor.stack(one):quantize {dtype = 'int8', scale = 0.02, zero_point = 3, scheme = 'asymmetric'}:dequantize(), 0))
+	end
 end)
 
 it('finds the largest', function()

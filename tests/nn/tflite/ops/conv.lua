@@ -43,6 +43,31 @@ it('is transposed', function()
 		end
 	end
 	assert(equal(y, want, 1e-4))
+	local far = run('TRANSPOSE_CONV', {ints(1, 8, 4, 4), w, x}, {padding = 1, stride_h = 2, stride_w = 2}, {fixed = {1, 2}})
+	assert(equal(far, want:pad(0, 0, 0, 0, 0, 1), 1e-4))
 	local cut = run('TRANSPOSE_CONV', {ints(1, 6, 4, 4), w, x}, {padding = 0, stride_h = 2, stride_w = 2}, {fixed = {1, 2}})
 	assert(equal(cut, want:narrow(2, 1, 6), 1e-4))
+	for _, case in ipairs {{ints(1, 7, 4), 'output_shape: wanted 4 numbers, got 3'}, {ints(1, 0, 4, 4), 'output_shape: wanted a size from 1 to 8, got 0'}, {ints(1, 9, 4, 4), 'output_shape: wanted a size from 1 to 8, got 9'},
+		{ints(1, 1 << 30, 4, 4), 'wanted a result of at most 1073741824 elements'}} do
+		local ok, message = pcall(run, 'TRANSPOSE_CONV', {case[1], w, x}, {padding = 1, stride_h = 2, stride_w = 2}, {fixed = {1, 2}})
+		assert(not ok and message:find(case[2]), message)
+	end
+end)
+
+it('is transposed in integers, with and without a bias', function()
+	local oracle = dofile 'tests/tools/requantize.lua'
+	local x, w = tensor.randn(1, 3, 2, 2):quantize {dtype = 'int8', scale = 0.02, zero_point = 5, scheme = 'asymmetric'}, tensor.randn(4, 3, 2, 2):quantize {dtype = 'int8', axis = 1}
+	local scales, bias = w:qparams().scale:view(-1):totable(), ints(300, -20, 5000, 7)
+	local sums = (x:codes():to 'float64' - 5):permute(1, 4, 2, 3):convtranspose2d(w:codes():to 'float64':permute(4, 1, 2, 3), {stride = 2})
+	for _, b in ipairs {bias, false} do
+		local codes = {}
+		for c = 1, 4 do
+			for i, s in ipairs(sums:select(2, c):contiguous():view(-1):totable()) do
+				codes[(c - 1) * 28 + i] = oracle.code('double', false, oracle.rint(s) + (b and b[c]:item() or 0), oracle.single(0.02) * scales[c] / oracle.single(0.05), 'int8', -7)
+			end
+		end
+		local y = run('TRANSPOSE_CONV', {ints(1, 7, 4, 4), w, x, b or nil}, {padding = 1, stride_h = 2, stride_w = 2},
+			{fixed = {1, 2, 4}, out = {type = 'INT8', scale = 0.05, zero = -7}})
+		assert(equal(y:codes():permute(4, 1, 2, 3), tensor(codes):view(4, 1, 7, 4), 0))
+	end
 end)

@@ -55,6 +55,10 @@ it('repeats, turns and borders', function()
 	local pads = tensor {{0, 1}, {2, 0}, {0, 0}, dtype = 'int32'}
 	assert(equal(run('PAD', {x, pads}, nil, {fixed = {2}}), x:pad(0, 0, 2, 0, 0, 1)))
 	assert(equal(run('PADV2', {x, pads, tensor {1.5}}, nil, {fixed = {2, 3}}), x:pad {sizes = {0, 0, 2, 0, 0, 1}, value = 1.5}))
+	local q = x:quantize {dtype = 'int8', scale = 0.02, zero_point = 3, scheme = 'asymmetric'}
+	local edge = tensor {0.5}:sum():quantize {dtype = 'int8', scale = 0.02, zero_point = 3, scheme = 'asymmetric'}
+	local y = run('PADV2', {q, pads, edge}, nil, {fixed = {2, 3}, out = {type = 'INT8', scale = 0.02, zero = 3}})
+	assert(y:dtype() == 'int8' and equal(y:codes():to 'float32', q:codes():to 'float32':pad {sizes = {0, 0, 2, 0, 0, 1}, value = 28}, 0))
 	local row, both = tensor {{1, 2, 3}}, tensor {{0, 0}, {2, 1}, dtype = 'int32'}
 	assert(equal(run('MIRROR_PAD', {row, both}, {mode = 0}, {fixed = {2}}), {{3, 2, 1, 2, 3, 2}}))
 	assert(equal(run('MIRROR_PAD', {row, both}, {mode = 1}, {fixed = {2}}), {{2, 1, 1, 2, 3, 3}}))
