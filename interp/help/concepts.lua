@@ -136,8 +136,8 @@ float is the default; single and double need no floats. With an operand of 16 bi
 once in both; exact has no such limit. The bias is an integer at scale_a scale_b. The operands of add are rescaled to a scale 2^20 times finer than twice the larger
 scale (16 bits: 2^15; 2^14 with a zero point), added, and rescaled to the result. Products, concatenation, means of
 windows and q:requantize use one factor each; by double, means of windows under the scale and zero point of x are the sum of the codes
-divided by their number, halves away from 0, and softmax to 8 bits of scale 1 / 256 is that of TFLite, too. Tables (tanh), norms, other
-softmax and attention of codes support only float, as does a result that is computed from floats (act='gelu'); any other rule is an
+divided by their number, halves away from 0, and softmax to 8 bits of scale 1 / 256 is that of TFLite, too, as are sigmoid and tanh of 16 bits to the scale
+1 / 32768, leakyrelu, and hardswish of 8 bits. Other functions (tables), norms, other softmax and attention of codes support only float, as does a result that is computed from floats (act='gelu'); any other rule is an
 error. See spec.]],
 	[[a, w = tensor{{1, 0.5}}:quantize 'int8', tensor{{0.3, -0.7}}:quantize 'int8'
 y = a:linear(w, {out={dtype='int8', scale=0.001, rounding='single'}})
@@ -293,8 +293,8 @@ inside they are (batch, channel, height, width). An input whose first axis is op
 
 A model of integers stays one: weights, biases, scales and zero points are those of the file, sums are rounded as by LiteRT's reference
 kernels (rounding='double', FULLY_CONNECTED 'exact': help 'requantization'), so convolutions, dense layers, sums, products, pools and
-softmax have the same codes. LOGISTIC, TANH and other functions are tables of exact values, MEAN rounds once, other ops decode, compute
-floats and encode. Inputs take codes, plain integers of their dtype, which are codes without their scale, or floats, which are quantized;
+softmax have the same codes. LOGISTIC and TANH of 16 bits, LEAKY_RELU and HARD_SWISH are those of the kernels; other functions are tables of
+exact values, MEAN rounds once, other ops decode, compute floats and encode. Inputs take codes, plain integers of their dtype, which are codes without their scale, or floats, which are quantized;
 outputs are codes: y:dequantize() are their values, y:codes() the plain integers. Weights of 8 bits beside float activations stay codes
 that are decoded; LiteRT rounds the activations there, too.
 

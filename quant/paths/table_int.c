@@ -5,11 +5,14 @@
  *
  * 16-bit codes have a table of all 65536 results, without interpolation: it is exact and takes 128 KiB. For a tensor
  * with fewer elements than codes the elements are computed instead, with the same bits.
+ *
+ * With rounding='double' the codes of some functions are computed in fixed point (quant/integer/functions.h).
  */
 #include <float.h>
 
-#include "quant/ranges/quantize.h"
+#include "quant/integer/functions.h"
 #include "quant/integer/rescale.h"
+#include "quant/ranges/quantize.h"
 #include "tensor/codec.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/loops/map.h"
@@ -212,14 +215,51 @@ static enum ql_status params_of(struct ql_ctx *ctx, const struct ql_spec *spec, 
 	return status ? status : ql_rescale_params(ctx, spec, range, x->rank, x->shape, out);
 }
 
+/* Whether the codes are those of a function in fixed point. */
+static bool in_fixed_point(const struct ql_call *call)
+{
+	return ql_call_attr(call, "out")->spec->requant == QL_REQUANT_DOUBLE && ql_function_int_has(call->op) &&
+	       call->n_in == 1;
+}
+
+/* The same for all codes of x, in fixed point. */
+static enum ql_status fixed_results(
+	struct ql_ctx *ctx, const struct ql_call *call, const struct ql_tensor *codes, struct ql_tensor **out)
+{
+	const struct ql_spec *spec = ql_call_attr(call, "out")->spec;
+	const float nothing[2] = {0, 0};
+	int64_t zero = codes->q->zero_point ? (int64_t)ql_tensor_at_f64(codes->q->zero_point, 0) : 0, row[ROW];
+	struct ql_rounding r;
+	struct ql_function_int f;
+	enum ql_status status = ql_function_int_of(ctx, call, codes, &f);
+
+	if (!status)
+		status = ql_tensor_new(ctx, spec->dtype, 1, codes->shape, out);
+	if (!status)
+		status = ql_rescale_params(ctx, spec, nothing, call->in[0]->rank, call->in[0]->shape, &(*out)->q);
+	if (status)
+		return status;
+	r = ql_rounding_of_params((*out)->q);
+	for (int64_t first = 0; first < codes->shape[0]; first += ROW) {
+		ql_dtypes[codes->dtype].to_i64(codes->storage->data, first, 1, ROW, row);
+		for (int64_t i = 0; i < ROW; i++)
+			row[i] = ql_max64((int64_t)r.lo, ql_min64((int64_t)r.hi, f.code(&f, row[i] - zero))) + r.zero;
+		ql_dtypes[spec->dtype].from_i64((*out)->storage->data, first, 1, ROW, row);
+	}
+	return QL_OK;
+}
+
 /* Gives the codes of the result for `codes`, which are x itself (whole) or all possible codes. */
 static enum ql_status results_of(struct ql_ctx *ctx, const struct ql_call *call, int at, struct ql_tensor *codes,
 	bool whole, struct ql_tensor **out)
 {
 	const struct ql_spec *spec = ql_call_attr(call, "out")->spec;
 	struct ql_tensor *values = NULL;
-	enum ql_status status = ql_rescale_float_only(ctx, call);
+	enum ql_status status;
 
+	if (in_fixed_point(call))
+		return fixed_results(ctx, call, codes, out);
+	status = ql_rescale_float_only(ctx, call);
 	if (!status)
 		status = apply(ctx, call, at, codes, &values);
 	if (!status)
@@ -239,7 +279,8 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	enum ql_status status;
 
 	call->kernel = "function";
-	if (ql_tensor_nelem(x) < INT64_C(1) << ql_dtypes[x->dtype].bits && ql_dtypes[x->dtype].bits > 8)
+	if (ql_tensor_nelem(x) < INT64_C(1) << ql_dtypes[x->dtype].bits && ql_dtypes[x->dtype].bits > 8 &&
+		!in_fixed_point(call))
 		return results_of(ctx, call, at, x, true, &call->out[0]);
 	call->kernel = "table";
 	status = all_codes(ctx, x, &codes);
@@ -251,6 +292,7 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 		status = look_up(ctx, x, table, call->out[0]);
 	if (!status)
 		call->out[0]->q = ql_qparams_keep(table->q);
+	call->path = ql_requant_path(call->path, ql_call_attr(call, "out")->spec->requant);
 	ql_tensor_release(ctx, codes);
 	ql_tensor_release(ctx, table);
 	return status;

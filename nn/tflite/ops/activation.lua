@@ -2,11 +2,20 @@
 -- Functions of one operand. Codes take a table of all codes, bounds (RELU) move codes in fixed point, other functions decode.
 local ops = {}
 
+-- Whether LiteRT has a function of codes in fixed point that Quoll has, too (quant/integer/functions.h).
+local function in_fixed_point(name, x, out)
+	local bits = quant.dtype(out.dtype).bits
+	if bits ~= quant.dtype(x:dtype()).bits then return false end
+	if name == 'sigmoid' or name == 'tanh' then return bits == 16 and out.scale == 1 / 32768 end
+	return name == 'leakyrelu' or name == 'hardswish' and bits == 8
+end
+
 -- By the op of that name.
 local function same(name, attrs)
 	return function(n)
 		local x, is_image = n:any(1)
 		local out = x:quantized() and n:spec()
+		if out and in_fixed_point(name, x, out) then out = n:spec(nil, 'double') end
 		if not out then return n:give(x[name](n:real(1), attrs and attrs(n)), is_image) end
 		local o = attrs and attrs(n) or {}
 		o.out = out

@@ -19,6 +19,12 @@ list['gelu by tanh'] = function(_, a) return a:quantize(INS[1]):gelu {approximat
 list['leakyrelu 0.3'] = function(_, a) return a:quantize(INS[2]):leakyrelu {slope=0.3, out=OUTS[3]} end
 list['16 bits'] = function(_, a) return a:quantize {dtype='int16', scale=3e-4}:sigmoid {out=OUTS[3]} end
 list['unsigned 16 bits'] = function(_, a) return a:quantize {dtype='uint16', scale=3e-4, zero_point=30000}:tanh {out=OUTS[2]} end
+for _, c in ipairs {{'sigmoid', 'int16', 1 / 32768}, {'tanh', 'int16', 1 / 32768}, {'leakyrelu', 'int16', 0.001}, {'leakyrelu', 'int8', 0.03}, {'hardswish', 'int8', 0.03}} do
+	list[('%s of %s in fixed point'):format(c[1], c[2])] = function(_, a)
+		local q = a:quantize {dtype=c[2], scale=c[2] == 'int16' and 3e-4 or 0.03}
+		return q[c[1]](q, {out={dtype=c[2], scale=c[3], rounding='double'}})
+	end
+end
 for name, f in pairs {
 	['x * 0.3'] = function(q, o) return q:mul(0.3, o) end, ['x + 1'] = function(q, o) return q:add(1, o) end, ['x - 1'] = function(q, o) return q:sub(1, o) end,
 	['x / 3 to 0'] = function(q, o) o.round = 'trunc' return q:div(3, o) end, atan2 = function(q, o) return q:atan2(0.5, o) end,

@@ -46,3 +46,15 @@ it('has the codes of LiteRT', function()
 	assert(run('LEAKY_RELU', {q}, {alpha = 0.25}, {out = {type = 'INT8', scale = 0.05, zero = 3}}):codes():totable()[2] == -23)
 	assert(run('PRELU', {q, tensor {0.5}}, nil, {fixed = {2}, out = {type = 'INT8', scale = 0.05, zero = 3}}):quantized())
 end)
+
+it('has the fixed point of LiteRT for functions of 16 bits', function()
+	local codes = {}
+	for i = 1, 16 do codes[i] = (i - 9) * 4096 end
+	local x = (tensor(codes):to 'float32' * tensor.full {1, value = 0.000311}):quantize {dtype = 'int16', scale = 0.000311}
+	assert(equal(run('LOGISTIC', {x}, nil, {out = {type = 'INT16', scale = 1 / 32768, zero = 0}}),
+		{1, 4, 16, 56, 200, 702, 2378, 7163, 16384, 25605, 30390, 32066, 32568, 32712, 32752, 32764}, 0))
+	assert(equal(run('TANH', {x}, nil, {out = {type = 'INT16', scale = 1 / 32768, zero = 0}}),
+		{-32767, -32767, -32767, -32767, -32766, -32736, -32369, -28011, 0, 28011, 32369, 32736, 32766, 32767, 32767, 32767}, 0))
+	local other = run('LOGISTIC', {x}, nil, {out = {type = 'INT16', scale = 1 / 16384, zero = 0}}) -- LiteRT has only the scale above
+	assert(equal(other:dequantize(), x:dequantize():sigmoid(), 1 / 32768))
+end)
