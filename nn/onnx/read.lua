@@ -17,6 +17,8 @@ local fail = base.fail
 
 local OLDEST, NEWEST = 7, 28
 local DEEPEST = 32 -- graphs in graphs, and functions that call functions
+local MOST_CALLED = 1 << 16 -- nodes in calls of functions, which may call others several times
+local LARGEST = 1 << 40 -- elements of an input
 
 ---------------------------------------------------------------- ops
 
@@ -78,6 +80,32 @@ local function check_ops(f)
 	end
 	f:fail("wanted ops that Quoll has (help 'onnx' lists them), got opset %s with %s", tostring(f.versions[''] or '?'),
 		table.concat(lines, ', ') .. fused)
+end
+
+-- A name is given once in a graph or function.
+local function check_names(f)
+	local one
+	local function take(taken, name)
+		if name and name ~= '' and taken[name] then f:fail("names: wanted each value once, got '%.80s' twice", name) end
+		taken[name or ''] = true
+	end
+	function one(nodes, taken)
+		for _, n in ipairs(nodes or {}) do
+			for _, name in ipairs(n.output or {}) do take(taken, name) end
+			for _, a in ipairs(n.attribute or {}) do
+				if a.g then one(a.g.node, {}) end
+			end
+		end
+	end
+	local taken = {}
+	for _, value in ipairs(f.model.graph.input or {}) do take(taken, value.name) end
+	for name in next, f.initializers do taken[name] = true end -- which may be inputs, too
+	one(f.model.graph.node, taken)
+	for _, called in ipairs(f.model.functions or {}) do
+		taken = {}
+		for _, name in ipairs(called.input or {}) do take(taken, name) end
+		one(called.node, taken)
+	end
 end
 
 ---------------------------------------------------------------- names
@@ -248,6 +276,10 @@ function machine:call(scope, n, given)
 end
 
 function machine:run(scope, nodes, given)
+	if self.depth > 0 then
+		self.called = self.called + #(nodes or {})
+		if self.called > MOST_CALLED then self.file:fail('functions and inner graphs: wanted at most %d nodes in all, got more', MOST_CALLED) end
+	end
 	for _, n in ipairs(nodes or {}) do self:call(scope, n, given) end
 end
 
@@ -364,9 +396,14 @@ local function place_batch(f, list)
 	local batch = batch_name(list)
 	for _, input in ipairs(list) do
 		input.axis, input.shape = false, {}
+		local count = 1
 		for i, dim in ipairs(input.dims) do
 			if type(dim) == 'number' then
 				input.shape[i] = dim
+				if dim < 0 or dim > LARGEST or count * dim > LARGEST then
+					f:fail("input '%s': axis %d: wanted a size of 0 and up, and at most 2^40 elements, got %d", input.name, i, dim)
+				end
+				count = math.max(1, count * dim)
 			elseif (dim == batch or dim == f.batch) and not input.axis then
 				input.axis, input.shape[i] = i, 1
 			else
@@ -381,7 +418,7 @@ end
 
 local function forward_of(f, inputs)
 	return function(_, ...)
-		local m = setmetatable({file = f, depth = 0, dynamic = {}, recorded = {}, codes = {}, notes = {}}, machine)
+		local m = setmetatable({file = f, depth = 0, called = 0, dynamic = {}, recorded = {}, codes = {}, notes = {}}, machine)
 		local scope = {values = {}, initializers = f.initializers, versions = f.versions, kept = f.kept}
 		for i, input in ipairs(inputs) do scope.values[input.name] = select(i, ...) end
 		local results = {}
@@ -404,7 +441,11 @@ local function load(path, o)
 	f.functions, f.versions = functions_of(f), versions_of(f, f.model.opset_import)
 	check_ops(f)
 	if f.model.graph.sparse_initializer then f:fail 'initializers: wanted dense ones, got sparse ones' end
-	for _, t in ipairs(f.model.graph.initializer or {}) do f.initializers[t.name or ''] = t end
+	for _, t in ipairs(f.model.graph.initializer or {}) do
+		if f.initializers[t.name or ''] then f:fail("initializers: wanted each once, got '%.80s' twice", t.name or '') end
+		f.initializers[t.name or ''] = t
+	end
+	check_names(f)
 	local inputs = read_inputs(f, o)
 	place_batch(f, inputs)
 	local m = nn.module(forward_of(f, inputs), {})

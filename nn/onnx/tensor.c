@@ -136,6 +136,7 @@ enum ql_status ql_onnx_elements(const struct ql_reader *r, uint64_t offset, uint
 
 /* ---- the message ---- */
 
+enum { FLOAT = 1, DOUBLE = 11 }; /* of TensorProto.DataType */
 enum field { DIMS = 1, TYPE = 2, FLOATS = 4, INTS = 5, LONGS = 7, RAW = 9, DOUBLES = 10, UNSIGNED = 11 };
 
 static const struct ql_pb_field fields[] = {{DIMS, QL_PB_INT, true, "dims", NULL},
@@ -178,6 +179,14 @@ static enum ql_status take_field(void *arg, const struct ql_pb_event *e)
 	return QL_OK;
 }
 
+/* Floats and doubles have a field of their own, which others may not use: numbers are copied with the size of the type. */
+static bool belongs(const struct ql_pb_field *f, int64_t type)
+{
+	return f->kind == QL_PB_FLOAT    ? type == FLOAT
+	       : f->kind == QL_PB_DOUBLE ? type == DOUBLE
+					 : type != FLOAT && type != DOUBLE;
+}
+
 static enum ql_status take_number(void *arg, const struct ql_pb_event *e)
 {
 	struct tensor_message *t = arg;
@@ -186,6 +195,9 @@ static enum ql_status take_number(void *arg, const struct ql_pb_event *e)
 			   : e->field->kind == QL_PB_DOUBLE ? (const void *)&e->f
 							    : &e->i;
 
+	if (!belongs(e->field, t->type))
+		return ql_fail(t->ctx, QL_ERR_FORMAT, "data: wanted numbers of data type %lld, got %s",
+			(long long)t->type, e->field->name);
 	if (t->filled + t->step > t->room)
 		return ql_fail(t->ctx, QL_ERR_FORMAT, "data: wanted %llu numbers, got more",
 			(unsigned long long)(t->room / t->step));

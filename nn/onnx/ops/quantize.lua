@@ -31,6 +31,17 @@ local function spec_of(n, dtype, scale, zero, axis)
 	return spec
 end
 
+-- Scales and zero points in blocks have the sizes of x but for one axis; the last block may be shorter.
+local function check_blocks(n, x, axis, block, ...)
+	if block < 0 or x:dim() == 0 then n:fail('block_size: wanted 1 and up for an operand with axes, got %d', block) end
+	for _, t in ipairs {...} do
+		local wanted, fits = {x:size()}, t:dim() == x:dim()
+		wanted[axis] = (wanted[axis] + block - 1) // block
+		for i, size in ipairs(wanted) do fits = fits and t:size(i) == size end
+		if not fits then n:fail('scale, zero_point: wanted the sizes %s in blocks of %d, got %s', table.concat(wanted, ' x '), block, table.concat({t:size()}, ' x ')) end
+	end
+end
+
 -- A scale for each block of an axis, repeated for its elements.
 local function repeated(t, axis, block, size)
 	local parts = {}
@@ -79,6 +90,7 @@ end
 function ops.DequantizeLinear(n, x, scale, zero)
 	local axis = x:dim() > 0 and n:attr('axis', 1) < x:dim() and n:axis(n:attr('axis', 1), x:dim()) or 1
 	local block = n:attr('block_size', 0)
+	if block ~= 0 then check_blocks(n, x, axis, block, scale, zero) end
 	if not is_plain(x) then
 		if block == 0 and n:quietly(function() return has_params(n, x, scale, zero, axis) end) then return decoded(n, x) end
 		x = x:codes()
@@ -116,6 +128,7 @@ function ops.QuantizeLinear(n, x, scale, zero)
 	local dtype, block = target(n, zero), n:attr('block_size', 0)
 	local info = quant.dtype(dtype)
 	if block ~= 0 then
+		check_blocks(n, x, axis, block, scale, zero)
 		local y = to(x, 'float32') / repeated(scale, axis, block, x:size(axis)):to 'float32'
 		if info.float then return limited(y, dtype) end
 		y = y:round()

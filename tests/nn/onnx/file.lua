@@ -49,6 +49,11 @@ it('refuses tensors whose size is another', function()
 	refused(with(int(1, 2) .. int(2, 8) .. text(6, 'ab') .. text(6, 'c')), 'got strings %(8%)')
 	refused(with(int(1, 2) .. int(2, 1) .. text(4, ('<fff'):pack(1, 2, 3))), 'data: wanted 2 numbers, got more')
 	refused(with(int(1, 2) .. int(2, 1) .. text(4, 'abc')), 'packed numbers end too late')
+	local floats, ints, doubles = text(4, ('<ff'):pack(1, 2)), text(7, '\1\2'), text(10, ('<dd'):pack(1, 2)) -- of another type
+	for _, case in ipairs {{7, floats, 'float_data'}, {6, floats, 'float_data'}, {12, floats, 'float_data'}, {11, floats, 'float_data'}, {1, ints, 'int64_data'},
+		{11, ints, 'int64_data'}, {1, doubles, 'double_data'}, {7, doubles, 'double_data'}, {7, doubles .. ints, 'double_data'}} do
+		refused(with(int(1, 2) .. int(2, case[1]) .. case[2]), "tensor 'c': data: wanted numbers of data type " .. case[1] .. ', got ' .. case[3])
+	end
 	refused(with(int(1, 1):rep(9) .. int(2, 1) .. text(9, 'abcd')), 'dims: wanted at most 8 sizes of 0 and up, got more')
 end)
 
