@@ -81,6 +81,11 @@ static const struct {
 		  "tensor.save(f .. '.safetensors', {x = x, q = x:quantize 'int8'}) "
 		  "assert(tensor.load(f .. '.npy'):sum():item() == 3) tensor.load(f .. '.safetensors') "
 		  "os.remove(f) os.remove(f .. '.npy') os.remove(f .. '.safetensors')"},
+	{"mapped files", /* of 4096 bytes and more */
+		"local f, x = os.tmpname(), tensor.ones(4, 260) for _, kind in ipairs{'.safetensors', '.gguf'} do "
+		"tensor.save(f .. kind, {x = x, y = tensor.ones(3)}) local t = tensor.load(f .. kind, {map = true}) "
+		"local v = t.x[{{2, 3}}] t = nil v:fill_(2) assert(v:sum():item() == 1040) "
+		"assert(tensor.load(f .. kind, {map = true}).x:sum():item() == 1040) os.remove(f .. kind) end"},
 	{"coroutines", "local co = coroutine.wrap(function() for i = 1, 3 do coroutine.yield(tensor.ones(i)) "
 		       "end end) "
 		       "for x in co do assert(x:sum():item() > 0) end "
