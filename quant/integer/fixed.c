@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "tensor/vmath/simd.h"
+
 const char *ql_requant_path(const char *path, enum ql_requant rule)
 {
 	static const char *const paths[][4] = {{"int8", "int8 single", "int8 double", "int8 exact"},
@@ -104,8 +106,56 @@ int32_t ql_fixed_code(enum ql_requant rule, bool wide, int64_t sum, struct ql_fi
 	return (int32_t)clamp(ql_fixed_times(rule, wide, sum, m), (int64_t)r->lo, (int64_t)r->hi) + r->zero;
 }
 
+/* What times_double does with a shift to the right, in a form that compilers make vectors of: the high half fits in 32 bits, and is
+ * the floor of the product with half a unit added, for either sign. */
+struct right_shift {
+	int32_t bias, least, multiplier, right, lo, hi, zero;
+};
+
+QL_SIMD(void, sums_double, (const struct right_shift *r, int64_t n, const int32_t *restrict sum, uint8_t *restrict out),
+	{
+		int32_t mask = (int32_t)(((int64_t)1 << r->right) - 1);
+
+		for (int64_t i = 0; i < n; i++) {
+			int32_t s = sum[i] + r->bias; /* within 32 bits: see fits */
+			int32_t high;
+			int32_t v;
+
+			s = s < r->least ? r->least : s;
+			high = (int32_t)(uint32_t)((uint64_t)((int64_t)s * r->multiplier + ((int64_t)1 << 30)) >> 31);
+			v = (high >> r->right) + ((high & mask) > (mask >> 1) + (high < 0));
+			v = v < r->lo ? r->lo : v;
+			v = v > r->hi ? r->hi : v;
+			out[i] = (uint8_t)(v + r->zero);
+		}
+	})
+
+/* Whether sums with their bias have 32 bits. */
+QL_SIMD(bool, fits, (int64_t n, const int32_t *restrict sum, int32_t bias), {
+	int bad = 0;
+
+	for (int64_t i = 0; i < n; i++)
+		bad |= (int64_t)sum[i] + bias != (int32_t)((uint32_t)sum[i] + (uint32_t)bias);
+	return !bad;
+})
+
+static bool sums_in_vectors(const struct ql_sum_codes *c, int64_t n, const int32_t *sum, uint8_t *out)
+{
+	const struct ql_fixed *m = c->fixed;
+	struct right_shift r = {
+		c->bias[0], c->least, m->multiplier, -m->shift, (int32_t)c->r.lo, (int32_t)c->r.hi, c->r.zero};
+
+	if (c->rule != QL_REQUANT_DOUBLE || c->each || m->shift > 0 || m->shift < -30 ||
+		!fits[c->variant](n, sum, r.bias))
+		return false;
+	sums_double[c->variant](&r, n, sum, out);
+	return true;
+}
+
 void ql_fixed_sums(const struct ql_sum_codes *c, int64_t first, int64_t n, const int32_t *sum, void *out)
 {
+	if (sums_in_vectors(c, n, sum, out))
+		return;
 	for (int64_t i = 0; i < n; i++) {
 		int64_t at = c->each ? first + i : 0, s = (int64_t)sum[i] + c->bias[at];
 		int32_t code = ql_fixed_code(c->rule, false, s < c->least ? c->least : s, c->fixed[at], &c->r);

@@ -81,7 +81,12 @@ static void fixed_body(void *arg, int64_t begin, int64_t end)
 	const struct job *j = arg;
 	const uint8_t *a = j->side[0].codes, *b = j->side[1].codes;
 	const int32_t none = 0;
-	struct ql_sum_codes c = {.r = j->r, .bias = &none, .fixed = &j->last, .rule = j->rule, .least = INT32_MIN};
+	struct ql_sum_codes c = {.r = j->r,
+		.bias = &none,
+		.fixed = &j->last,
+		.rule = j->rule,
+		.least = INT32_MIN,
+		.variant = j->variant};
 	int32_t v[PIECE];
 
 	for (int64_t at = begin; at < end; at += PIECE) {

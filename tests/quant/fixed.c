@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "tensor/kernels/kernels.h"
 #include "tests/check.h"
 
 static const struct {
@@ -36,7 +37,7 @@ static void products(void)
 {
 	CASE("products");
 	for (size_t i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++) {
-		struct ql_fixed m = {vectors[i].multiplier, vectors[i].shift};
+		struct ql_fixed m = {.multiplier = vectors[i].multiplier, .shift = vectors[i].shift};
 		int64_t single = ql_fixed_times(QL_REQUANT_SINGLE, false, vectors[i].sum, m);
 		int64_t twice = ql_fixed_times(QL_REQUANT_DOUBLE, false, vectors[i].sum, m);
 
@@ -63,7 +64,8 @@ static void nearest(void)
 
 		state = state * 6364136223846793005u + 1442695040888963407u;
 		sum = (int32_t)(state >> 33) - (1 << 30);
-		m = (struct ql_fixed){(int32_t)((1u << 30) + ((state >> 20) & ((1u << 30) - 1))), shift};
+		m = (struct ql_fixed){
+			.multiplier = (int32_t)((1u << 30) + ((state >> 20) & ((1u << 30) - 1))), .shift = shift};
 		got = ql_fixed_times(QL_REQUANT_SINGLE, false, sum, m);
 		exact = (__int128)sum * m.multiplier; /* in units of 2^(shift - 31) */
 		got = got * ((__int128)1 << (31 - shift)) - exact;
@@ -112,8 +114,45 @@ static void ends(void)
 				}
 }
 
+/* Vectors of sums have the codes of single ones, on each level of vectors up to this CPU's. */
+static void vectors_of_sums(int most)
+{
+	const int shifts[] = {3, 0, -1, -7, -16, -30, -31};
+	int32_t sum[257];
+	uint8_t out[257];
+	uint64_t state = 3;
+
+	CASE("vectors of sums");
+	for (int round = 0; round < 7 * 4 * 3; round++) {
+		struct ql_fixed m = {
+			.multiplier = INT32_MAX - (int32_t)(state >> 36 & 0x3fffffff), .shift = shifts[round % 7]};
+		int32_t bias = round % 4 == 1 ? INT32_MAX : round % 4 == 2 ? -70000 : 0;
+		struct ql_sum_codes c = {.r = {-100, 155, 100},
+			.bias = &bias,
+			.fixed = &m,
+			.rule = QL_REQUANT_DOUBLE,
+			.least = round % 3 ? INT32_MIN : 0};
+
+		for (int i = 0; i < 257; i++) {
+			state = state * 6364136223846793005u + 1442695040888963407u;
+			sum[i] = (int32_t)(state >> 32) >> (round % 5 * 6);
+		}
+		for (c.variant = 0; c.variant <= most; c.variant++) {
+			ql_fixed_sums(&c, 0, 257, sum, out);
+			for (int i = 0; i < 257; i++) {
+				int64_t s = (int64_t)sum[i] + bias;
+				int32_t code = ql_fixed_code(c.rule, false, s < c.least ? c.least : s, m, &c.r);
+
+				CHECK(out[i] == (uint8_t)code, "%d, variant %d, %d: %d, wanted %d", round, c.variant,
+					sum[i], out[i], code);
+			}
+		}
+	}
+}
+
 int main(void)
 {
+	vectors_of_sums(ql_kernels_cpu()->simd->variant);
 	products();
 	nearest();
 	multipliers();

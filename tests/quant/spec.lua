@@ -17,7 +17,7 @@ print(refused 'unit8')  --> ...got 'unit8'; did you mean 'uint8'?
 print(refused 'int8@minmx')  --> ...observer: wanted one of minmax..., got 'minmx'; did you mean 'minmax'?
 print(refused{scheme = 'symetric'})  --> ...scheme: wanted one of symmetric...got 'symetric'; did you mean 'symmetric'?
 print(refused{bits = 8, observer = 'entrpy'})  --> ...got 'entrpy'; did you mean 'entropy'?
-print(refused{dtype = 'int8', rounding = 'singel'})  --> spec: rounding: wanted one of float single double stochastic, got 'singel'; did you mean 'single'?
+print(refused{dtype = 'int8', rounding = 'singel'})  --> spec: rounding: wanted one of float single double exact stochastic, got 'singel'; did you mean 'single'?
 print(refused 'nothing')  --> spec: dtype: wanted a dtype like int8...or a format like nf4...got 'nothing'
 print(pcall(tensor.quantize, tensor{1}, 'int9'))  --> false quantize: spec: dtype: wanted...
 print(refused 'int8/')  --> ...wanted dtype[/axis][:block[:outer]][+min][@observer]...
