@@ -11,32 +11,48 @@ local function wrong(node, format, ...)
 	base.fail("graph: node '%s' (%s): " .. format, node.name, node.op, ...)
 end
 
--- Every input exists, precedes the node, and lists the node among its users.
-local function check_inputs(g, node, seen)
+local function lists(users, name)
+	for _, user in ipairs(users) do
+		if user == name then return true end
+	end
+	return false
+end
+
+-- Every input exists, precedes the node, and lists the node among its users. at: position of the last user found of each node; users are
+-- in order as a rule.
+local function check_inputs(g, node, seen, at)
+	local nodes = g.nodes
 	for i, ref in ipairs(node.inputs) do
 		if type(ref) == 'string' then
-			local producer, at = core.split(ref)
-			if not g.nodes[producer] then wrong(node, "input %d: wanted a node, got '%s'", i, ref) end
+			local producer, k = ref, 1
+			if not nodes[ref] then producer, k = core.split(ref) end
+			if not nodes[producer] then wrong(node, "input %d: wanted a node, got '%s'", i, ref) end
 			if not seen[producer] then wrong(node, "input %d: wanted a node that runs before, got '%s'", i, ref) end
-			if not g.nodes[producer].results[at] then wrong(node, "input %d: wanted one of %d results, got '%s'", i,
-				#g.nodes[producer].results, ref) end
-			local listed = false
-			for _, user in ipairs(g.users[producer]) do listed = listed or user == node.name end
-			if not listed then wrong(node, "input %d: '%s' does not list it as a user", i, producer) end
+			if not nodes[producer].results[k] then wrong(node, "input %d: wanted one of %d results, got '%s'", i, #nodes[producer].results, ref) end
+			local users, last = g.users[producer], at[producer] or 0
+			if users[last + 1] == node.name then
+				at[producer] = last + 1
+			elseif users[last] ~= node.name and not lists(users, node.name) then
+				wrong(node, "input %d: '%s' does not list it as a user", i, producer)
+			end
 		elseif type(ref) ~= 'number' and not core.size.is_affine(ref) then
 			wrong(node, 'input %d: wanted an edge or a number, got %s', i, base.describe(ref))
 		end
 	end
 end
 
--- Every listed user has the node as an input.
-local function check_users(g, node)
-	for _, name in ipairs(g.users[node.name]) do
-		local takes = false
-		for _, ref in ipairs(g.nodes[name] and g.nodes[name].inputs or {}) do
-			takes = takes or type(ref) == 'string' and core.split(ref) == node.name
-		end
-		if not takes then wrong(node, "'%s' is listed as a user but does not use it", name) end
+local function takes(g, name, producer)
+	for _, ref in ipairs(g.nodes[name] and g.nodes[name].inputs or {}) do
+		if ref == producer or type(ref) == 'string' and core.split(ref) == producer then return true end
+	end
+	return false
+end
+
+-- Every listed user has the node as an input; those up to `at` were found.
+local function check_users(g, node, at)
+	local users = g.users[node.name]
+	for i = at + 1, #users do
+		if not takes(g, users[i], node.name) then wrong(node, "'%s' is listed as a user but does not use it", users[i]) end
 	end
 end
 
@@ -48,19 +64,26 @@ local function has(list, at)
 end
 
 -- Codes are passed only to ops that accept them, and to quantized nodes that require them.
-local function check_types(g, node)
-	local form, info = ops.form(node.op), ops.info(node.op)
+local function check_operands(g, node)
+	local form, info = ops.form(node.op), nil
 	for i, ref in ipairs(node.inputs) do
 		local given = type(ref) == 'string' and g:result_of(ref)
 		local codes = given and given.spec ~= nil
-		if codes and not node.mode and not node.traced and not (form and form.gives == 'same') and not info.native and not info.view then
-			wrong(node, "input %d: wanted %s, got codes of %s from '%s'", i, 'floats', given.dtype, ref)
+		if codes and not node.mode and not node.traced and not (form and form.gives == 'same') then
+			info = info or ops.info(node.op)
+			if not info.native and not info.view then
+				wrong(node, "input %d: wanted %s, got codes of %s from '%s'", i, 'floats', given.dtype, ref)
+			end
 		end
 		if node.mode and node.mode ~= 'weight_only' and not codes and form and
 			(has(form.inputs, i) or has(form.weights, i)) and given then
 			wrong(node, "input %d: wanted codes, got %s from '%s'", i, given.dtype, ref)
 		end
 	end
+end
+
+-- Results are recorded as the inputs give them.
+local function check_results(g, node)
 	for i, result in ipairs(core.infer(g, node)) do
 		local recorded = node.results[i]
 		if recorded.dtype ~= result.dtype or (recorded.spec ~= nil) ~= (result.spec ~= nil) then
@@ -70,20 +93,22 @@ local function check_types(g, node)
 	end
 end
 
--- Raises an error if an invariant is violated. keep_dead: nodes that no output needs are allowed.
-function check.check(g, keep_dead)
-	local seen, needed, count = {}, {}, 0
+-- Raises an error if an invariant is violated. keep_dead: nodes that no output needs are allowed; inferred: results were just made from
+-- the inputs.
+function check.check(g, keep_dead, inferred)
+	local seen, needed, at, count = {}, {}, {}, 0
 	for _, name in ipairs(g.order) do
 		local node = g.nodes[name]
 		if not node or node.name ~= name then base.fail("graph: wanted a node '%s' under its name", name) end
 		if seen[name] then wrong(node, 'it appears twice in the order') end
-		check_inputs(g, node, seen)
+		check_inputs(g, node, seen, at)
 		seen[name] = true
-		check_users(g, node)
-		check_types(g, node)
+		check_operands(g, node)
+		if not inferred then check_results(g, node) end
 		needed[name] = #g.users[name] > 0 or node.op == 'input'
 		count = count + 1
 	end
+	for _, name in ipairs(g.order) do check_users(g, g.nodes[name], at[name] or 0) end
 	core.each_output(g, function(leaf)
 		local name = core.split(leaf.ref)
 		if not seen[name] then base.fail("graph: output: wanted a node, got '%s'", leaf.ref) end

@@ -17,6 +17,7 @@ local base = internal.import 'interp/prelude/base'
 local ops = internal.import 'nn/graph/ops'
 local size = internal.import 'nn/graph/size'
 local fail = base.fail
+local find = string.find
 
 local core = {}
 local methods, hidden = {}, {} -- hidden: methods for the files of nn/graph only
@@ -48,6 +49,7 @@ end
 
 -- 'conv1:2' -> 'conv1', 2
 function core.split(ref)
+	if not find(ref, ':', 1, true) then return ref, 1 end
 	local name, at = ref:match '^([^:]+):?(%d*)$'
 	return name, tonumber(at) or 1
 end
@@ -64,6 +66,8 @@ end
 
 -- The result of an edge: {shape=, dtype=, spec=}.
 function hidden.result_of(g, ref)
+	local node = g.nodes[ref]
+	if node then return node.results[1] end
 	local name, at = core.split(ref)
 	return g.nodes[name].results[at]
 end
@@ -279,8 +283,39 @@ function edits:take_over(from, to)
 	self.observed, self.observers = moved(self.observed, from, to), moved(self.observers, from, to)
 end
 
--- Names in an executable order, without nodes that no output needs (inputs stay).
-local function sorted(e)
+-- Nodes that an output needs, and inputs, from the last to the first of the edit's order. A node may come after its user there: such
+-- nodes are missed, and reached from their users.
+local function needed_of(e)
+	local needed, list, nodes = {}, {}, e.nodes
+	for _, name in ipairs(e.inputs) do needed[name] = true end
+	core.each_output(e, function(leaf) needed[core.split(leaf.ref)] = true end)
+	for i = #e.order, 1, -1 do
+		local name = e.order[i]
+		if needed[name] then
+			list[#list + 1] = name
+			for _, ref in ipairs(nodes[name].inputs) do
+				if type(ref) == 'string' then needed[nodes[ref] and ref or core.split(ref)] = true end
+			end
+		end
+	end
+	return list
+end
+
+-- The nodes from last to first in order; nil if one comes before what it uses.
+local function in_order(e, list)
+	local order, seen, nodes = {}, {}, e.nodes
+	for i = #list, 1, -1 do
+		local name = list[i]
+		for _, ref in ipairs(nodes[name].inputs) do
+			if type(ref) == 'string' and not seen[nodes[ref] and ref or core.split(ref)] then return nil end
+		end
+		seen[name], order[#order + 1] = true, name
+	end
+	return order
+end
+
+-- The same where nodes are to be moved before their users.
+local function moved_in_order(e, list)
 	local order, state = {}, {}
 	local function visit(name)
 		local stack = {{name, 1}}
@@ -308,22 +343,14 @@ local function sorted(e)
 			end
 		end
 	end
-	local needed = {}
-	for _, name in ipairs(e.inputs) do needed[name] = true end
-	core.each_output(e, function(leaf) needed[core.split(leaf.ref)] = true end)
-	local list = {}
-	for i = #e.order, 1, -1 do
-		local name = e.order[i]
-		if needed[name] then
-			table.insert(list, name)
-			for _, ref in ipairs(e.nodes[name].inputs) do
-				if type(ref) == 'string' then needed[core.split(ref)] = true end
-			end
-		end
-	end
-	-- A node may come after its user in e.order: nodes missed by the backward scan are reached from their users.
 	for i = #list, 1, -1 do visit(list[i]) end
 	return order
+end
+
+-- Names in an executable order, without nodes that no output needs (inputs stay).
+local function sorted(e)
+	local list = needed_of(e)
+	return in_order(e, list) or moved_in_order(e, list)
 end
 
 -- Builds a graph from the fields; users and types are derived from nodes and edges.
@@ -335,23 +362,24 @@ function core.build(fields, keep_dead)
 	setmetatable(g, meta)
 	local old = fields.nodes
 	g.order = keep_dead and fields.order or sorted(fields)
-	g.nodes, g.users = {}, {}
+	local nodes, users = {}, {}
+	g.nodes, g.users = nodes, users
 	for _, name in ipairs(g.order) do
 		local node = old[name]
-		g.nodes[name], g.users[name] = node, {}
+		nodes[name], users[name] = node, {}
 		local results = core.infer(g, node)
 		if results ~= node.results then
 			local made = {}
 			for key, value in next, node do made[key] = value end
 			made.results = results
-			g.nodes[name] = made
+			nodes[name] = made
 		end
 		for _, ref in ipairs(node.inputs) do
-			local producer = type(ref) == 'string' and core.split(ref)
-			if producer and g.users[producer][#g.users[producer]] ~= name then table.insert(g.users[producer], name) end
+			local list = type(ref) == 'string' and users[nodes[ref] and ref or core.split(ref)]
+			if list and list[#list] ~= name then list[#list + 1] = name end
 		end
 	end
-	internal.import('nn/graph/check').check(g, keep_dead)
+	internal.import('nn/graph/check').check(g, keep_dead, true)
 	return g
 end
 

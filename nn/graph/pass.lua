@@ -39,29 +39,25 @@ local function find(name)
 	return found
 end
 
--- Runs one pass once; the second result is false if nothing changed.
-local function run_one(g, entry, rows)
-	local e = core.edit(g)
+-- Runs one pass on an edit of g. Gives the graph and an edit of it, and whether it changed.
+local function run_one(g, e, entry, rows)
 	entry.run(e, function(node, what) rows[#rows + 1] = {pass = entry.name, node = node, what = what} end)
-	if e.changes == 0 then return g, false end
+	if e.changes == 0 then return g, e, false end
 	local good, made = pcall(e.finish, e)
 	if not good then fail("pass: '%s' broke the graph: %s", entry.name, tostring(made):gsub('^[^:]*:%d+: ', '')) end
-	return made, true
+	return made, core.edit(made), true
 end
 
--- Runs each pass or group repeatedly until it changes nothing.
+-- Runs each pass or group repeatedly until it changes nothing: until all of its passes have seen the same graph.
 function pass.run(g, names, rows)
+	local e = core.edit(g)
 	for _, name in ipairs(names) do
-		local entries, rounds, again = find(name), 0, true
-		while again do
-			again = false
-			for _, entry in ipairs(entries) do
-				local changed
-				g, changed = run_one(g, entry, rows)
-				again = again or changed
-			end
-			rounds = rounds + 1
-			if rounds > ROUNDS then fail("pass: '%s' does not terminate", name) end
+		local entries, runs, idle = find(name), 0, 0
+		while idle < #entries do
+			local changed
+			g, e, changed = run_one(g, e, entries[runs % #entries + 1], rows)
+			runs, idle = runs + 1, changed and 0 or idle + 1
+			if runs > ROUNDS * #entries then fail("pass: '%s' does not terminate", name) end
 		end
 	end
 	return g

@@ -28,13 +28,19 @@ pattern.number_of = number_of
 
 local match
 
+-- What was bound since the n-th name is free again; found[1 ..] are the names in order.
+local function free(found, n)
+	for i = #found, n + 1, -1 do
+		found[found[i]], found[i] = nil, nil
+	end
+end
+
 local function match_operands(e, node, p, found, first, second)
-	local saved = {}
-	for key, value in next, found do saved[key] = value end
+	local bound = #found
 	for i = 2, #p do
 		local ref = node.inputs[i == 2 and first or i == 3 and second or i - 1]
 		if not match(e, ref, p[i], found) then
-			for key in next, found do found[key] = saved[key] end
+			free(found, bound)
 			return false
 		end
 	end
@@ -42,7 +48,7 @@ local function match_operands(e, node, p, found, first, second)
 end
 
 local function match_node(e, ref, p, found)
-	local node = type(ref) == 'string' and not ref:find(':', 1, true) and e.nodes[ref]
+	local node = e.nodes[ref] -- further results ('split1:2') are no part of a pattern
 	if not node or node.op ~= p[1] or #node.inputs ~= #p - 1 or node.mode or node.attrs.out or node.attrs.act then return false end
 	if p.if_ and not p.if_(node, e) then return false end
 	return match_operands(e, node, p, found, 1, 2) or COMMUTES[p[1]] and match_operands(e, node, p, found, 2, 1)
@@ -50,11 +56,10 @@ end
 
 local function bind(found, name, value)
 	if found[name] ~= nil then return found[name] == value end
-	found[name] = value
+	found[name], found[#found + 1] = value, name
 	return true
 end
 
--- luacheck: ignore 431
 function match(e, ref, p, found)
 	if type(p) == 'string' then return ref ~= nil and bind(found, p, ref) end
 	if type(p) == 'number' then
@@ -69,16 +74,40 @@ function match(e, ref, p, found)
 		local node = type(ref) == 'string' and e.nodes[core.split(ref)]
 		return node and node.op == 'const' and not node.value:quantized() and bind(found, p.const, ref)
 	end
-	for _, one in ipairs(p.any or {}) do
+	if not p.any then return match_node(e, ref, p, found) end
+	for _, one in ipairs(p.any) do
 		if match(e, ref, one, found) then return true end
 	end
-	return not p.any and match_node(e, ref, p, found)
+	return false
 end
 
 -- What the names of the pattern stand for; nil if the value is another one.
 function pattern.match(e, ref, p)
 	local found = {}
 	return match(e, ref, p, found) and found or nil
+end
+
+-- Whether all ops of the pattern are among those present: {add=true, …}.
+function pattern.possible(p, present)
+	if type(p) ~= 'table' or p.const or p.number then return true end
+	for _, one in ipairs(p.any or {}) do
+		if pattern.possible(one, present) then return true end
+	end
+	if p.any or not present[p[1]] then return false end
+	for i = 2, #p do
+		if not pattern.possible(p[i], present) then return false end
+	end
+	return true
+end
+
+-- The ops that the outermost node of a match may be: a list.
+function pattern.roots(p, into)
+	into = into or {}
+	for _, one in ipairs(p.any or {}) do pattern.roots(one, into) end
+	if not p.any and not into[p[1]] then
+		into[#into + 1], into[p[1]] = p[1], true
+	end
+	return into
 end
 
 return pattern

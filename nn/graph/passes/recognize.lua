@@ -71,15 +71,33 @@ local function replace(e, p, node, found)
 	e:change(node, {op = p.op, inputs = inputs, attrs = attrs_of(p, found)})
 end
 
+-- Names of the nodes by op, in order.
+local function by_op(e)
+	local lists = {}
+	for _, name in ipairs(e.order) do
+		local op = e.nodes[name].op
+		local list = lists[op]
+		if not list then
+			list = {}
+			lists[op] = list
+		end
+		list[#list + 1] = name
+	end
+	return lists
+end
+
 -- Larger patterns come first: a part of one may be another.
 return {group = 'layers', text = 'functions and norms that are spelled out become one op', run = function(e, say)
+	local lists = by_op(e)
 	for _, p in ipairs(PATTERNS) do
-		for _, name in ipairs(e.order) do
-			local node = e.nodes[name]
-			local found = #node.results == 1 and not node.mode and found_at(e, p, name)
-			if found then
-				say(name, ('%s and what it uses become %s'):format(node.op, p.op))
-				replace(e, p, node, found)
+		for _, op in ipairs(pattern.possible(p[1], lists) and pattern.roots(p[1]) or {}) do
+			for _, name in ipairs(lists[op] or {}) do
+				local node = e.nodes[name]
+				local found = node.op == op and #node.results == 1 and not node.mode and found_at(e, p, name)
+				if found then
+					say(name, ('%s and what it uses become %s'):format(node.op, p.op))
+					replace(e, p, node, found)
+				end
 			end
 		end
 	end
