@@ -7,6 +7,7 @@
 #include "tensor/deferred.h"
 #include "tensor/narrow.h"
 #include "tensor/kernels/kernels.h"
+#include "tensor/meta.h"
 #include "tensor/parallel.h"
 #include "tensor/qparams.h"
 #include "tensor/ragged.h"
@@ -271,8 +272,11 @@ static enum ql_status copy_few(struct ql_ctx *ctx, struct ql_tensor *dst, const 
 /* dst and src do not overlap. */
 static enum ql_status copy_apart(struct ql_ctx *ctx, struct ql_tensor *dst, const struct ql_tensor *src)
 {
-	enum ql_status status = ql_deferred_settle(ctx, src->storage);
+	enum ql_status status;
 
+	if (ql_is_meta(dst)) /* has no values */
+		return QL_OK;
+	status = ql_deferred_settle(ctx, src->storage);
 	if (!status)
 		status = ql_deferred_before_write(ctx, dst->storage);
 	if (status)

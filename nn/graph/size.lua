@@ -40,38 +40,49 @@ end
 
 local merge
 
-local function merge_tables(values)
-	local merged = {}
-	for key in next, values[1] do
-		local inner = {}
-		for i, value in ipairs(values) do
-			if value[key] == nil then return nil end
-			inner[i] = value[key]
-		end
-		merged[key] = merge(inner)
-		if merged[key] == nil then return nil end
-	end
+-- Whether all tables have the keys of the first only.
+local function same_keys(values)
 	for i = 2, #values do
 		for key in next, values[i] do
-			if values[1][key] == nil then return nil end
+			if values[1][key] == nil then return false end
 		end
 	end
-	return merged
+	return true
+end
+
+local function merge_tables(values)
+	local merged, count = {}, #values
+	for key, first in next, values[1] do
+		local same = true
+		for i = 2, count do same = same and rawequal(values[i][key], first) end
+		if not same then
+			local inner = {}
+			for i = 1, count do
+				inner[i] = values[i][key]
+				if inner[i] == nil then return nil end
+			end
+			first = merge(inner)
+			if first == nil then return nil end
+		end
+		merged[key] = first
+	end
+	return same_keys(values) and merged or nil
 end
 
 -- The common value of all batches; nil if they differ.
 function merge(values)
-	local kind, equal, integers = type(values[1]), true, true
-	for _, value in ipairs(values) do
-		if type(value) ~= kind then return nil end
-		equal = equal and rawequal(value, values[1])
-		integers = integers and math.type(value) == 'integer'
+	local first, equal = values[1], true
+	for i = 2, #values do equal = equal and rawequal(values[i], first) end
+	if equal then return first end
+	local kind, integers = type(first), math.type(first) == 'integer'
+	for i = 2, #values do
+		if type(values[i]) ~= kind then return nil end
+		integers = integers and math.type(values[i]) == 'integer'
 	end
-	if equal then return values[1] end
 	if integers then return fit(values) end
 	if kind == 'table' then return merge_tables(values) end
 	if kind == 'number' then return nil end
-	return kind == 'userdata' and same_specs(values) and values[1] or nil
+	return kind == 'userdata' and same_specs(values) and first or nil
 end
 size.merge = merge
 

@@ -348,7 +348,7 @@ local function run(m, inputs, trees, axes, variant_of, o)
 		fit.begin_pass(m, {})
 		raws[i] = o.once and raws[1] or record.run(m, variant_of(i), trees)
 	end
-	local list, made = merge(raws)
+	local list, made = merge(o.once and {raws[1]} or raws)
 	check_outputs(raws)
 	return core.build(assemble(m, raws[1], list, made, inputs, trees, axes), o.dead)
 end

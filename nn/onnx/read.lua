@@ -116,12 +116,24 @@ local function clean(name)
 	return name == '' and '_' or name
 end
 
+-- The same, once for each name of a file.
+local function named(f, name)
+	local made = f.names[name]
+	if not made then
+		made = clean(name)
+		f.names[name] = made
+	end
+	return made
+end
+
 ---------------------------------------------------------------- running nodes
 
 local machine = {}
 machine.__index = machine
 
-local function attributes(self, n, given)
+local DEFAULTS = {[1] = 0.0, [2] = 0, [3] = '', [6] = {}, [7] = {}, [8] = {}} -- of types whose default is not written
+
+local function read_attributes(self, n, given)
 	local attrs = {}
 	for _, a in ipairs(n.attribute or {}) do
 		if a.ref_attr_name then
@@ -133,11 +145,20 @@ local function attributes(self, n, given)
 			local value = a.ints or a.floats or a.strings or a.g
 			if a.t then value = self:constant(a.t) end
 			if value == nil then value = a.i or a.f or a.s end
-			if value == nil then -- the default of its type was not written
-				value = ({[1] = 0.0, [2] = 0, [3] = '', [6] = {}, [7] = {}, [8] = {}})[a.type]
-			end
+			if value == nil then value = DEFAULTS[a.type] end
 			attrs[a.name or ''] = value
 		end
+	end
+	return attrs
+end
+
+-- Of a node outside of functions, whose attributes are those of every batch: read once.
+local function attributes(self, n, given)
+	if given then return read_attributes(self, n, given) end
+	local attrs = self.file.attrs[n]
+	if not attrs then
+		attrs = read_attributes(self, n)
+		self.file.attrs[n] = attrs
 	end
 	return attrs
 end
@@ -170,7 +191,7 @@ end
 -- An initializer, whose node has its name.
 function machine:weight(t, name)
 	local value = self:constant(t)
-	module.tracer.known[internal.identity(value)] = clean(name)
+	module.tracer.known[internal.identity(value)] = named(self.file, name)
 	return value
 end
 
@@ -213,7 +234,7 @@ local function keep(self, n, outputs)
 	for i = 1, outputs.n do
 		local y, name = outputs[i], n.from.output and n.from.output[i]
 		if y and self.dynamic[y] then return end
-		if y and name then module.tracer.known[internal.identity(y)] = clean(name) end
+		if y and name then module.tracer.known[internal.identity(y)] = named(self.file, name) end
 	end
 	if n.kept then n.kept[n.from] = outputs end
 end
@@ -235,7 +256,7 @@ local function apply(self, n, handler, inputs, count)
 		before = internal.record(nil)
 	else
 		scope = tracer.scope
-		tracer.scope = {path = clean(n.name), class = {name = n.op}, module = {}, call = 1, nodes = {}, leaf = true}
+		tracer.scope = {path = named(self.file, n.name), class = {name = n.op}, module = {}, call = 1, nodes = {}, leaf = true}
 	end
 	local outputs = table.pack(pcall(handler, n, table.unpack(inputs, 1, count)))
 	if quiet then internal.record(before) else tracer.scope = scope end
@@ -303,7 +324,7 @@ function machine:body(called, inputs, attrs)
 	local scope = {values = {}, versions = versions_of(self.file, called.opset_import)}
 	for i, name in ipairs(called.input or {}) do scope.values[name] = inputs[i] end
 	local given = {}
-	for _, a in ipairs(called.attribute_proto or {}) do given[a.name or ''] = attributes(self, {attribute = {a}})[a.name or ''] end
+	for _, a in ipairs(called.attribute_proto or {}) do given[a.name or ''] = read_attributes(self, {attribute = {a}})[a.name or ''] end
 	for name, value in next, attrs do given[name] = value end
 	self:run(scope, called.node, given)
 	self.depth = self.depth - 1
@@ -424,7 +445,7 @@ local function forward_of(f, inputs)
 		local results = {}
 		for name, value in next, f.fixed do
 			scope.values[name] = value
-			module.tracer.known[internal.identity(value)] = clean(name)
+			module.tracer.known[internal.identity(value)] = named(f, name)
 		end
 		m:run(scope, f.model.graph.node)
 		for i, output in ipairs(f.model.graph.output or {}) do
@@ -437,7 +458,7 @@ end
 
 local function load(path, o)
 	local f = file.open(path)
-	f.read, f.initializers, f.kept, f.made, f.fixed = {}, {}, {}, {}, {}
+	f.read, f.initializers, f.kept, f.made, f.fixed, f.names, f.attrs = {}, {}, {}, {}, {}, {}, {}
 	f.functions, f.versions = functions_of(f), versions_of(f, f.model.opset_import)
 	check_ops(f)
 	if f.model.graph.sparse_initializer then f:fail 'initializers: wanted dense ones, got sparse ones' end
@@ -449,9 +470,9 @@ local function load(path, o)
 	local inputs = read_inputs(f, o)
 	place_batch(f, inputs)
 	local m = nn.module(forward_of(f, inputs), {})
-	local named = {}
-	for i, input in ipairs(inputs) do named[i] = {name = clean(input.name), dtype = input.dtype, shape = input.shape, axis = input.axis} end
-	local g = trace.abstract(m, named)
+	local list = {}
+	for i, input in ipairs(inputs) do list[i] = {name = clean(input.name), dtype = input.dtype, shape = input.shape, axis = input.axis} end
+	local g = trace.abstract(m, list)
 	local rows = {columns = {'pass', 'node', 'what'}}
 	g = pass.run(pass.run(g, {'fold'}, {}), {'layers', 'fuse'}, rows)
 	g = quantize.integers(g, rows)

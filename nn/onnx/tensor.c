@@ -141,6 +141,7 @@ enum field { DIMS = 1, TYPE = 2, FLOATS = 4, INTS = 5, LONGS = 7, RAW = 9, DOUBL
 
 static const struct ql_pb_field fields[] = {{DIMS, QL_PB_INT, true, "dims", NULL},
 	{TYPE, QL_PB_INT, false, "data_type", NULL}, {RAW, QL_PB_BYTES, false, "raw_data", NULL},
+	{FLOATS, QL_PB_FLOATS, true, "float_data", NULL}, {DOUBLES, QL_PB_DOUBLES, true, "double_data", NULL},
 	{0, 0, false, NULL, NULL}};
 
 static const struct ql_pb_field numbers[] = {{FLOATS, QL_PB_FLOAT, true, "float_data", NULL},
@@ -153,29 +154,41 @@ struct tensor_message {
 	int64_t type, shape[QL_MAX_RANK];
 	int rank;
 	bool raw;
-	uint64_t offset, size; /* of raw_data */
+	uint64_t offset, size; /* of raw_data, or of packed numbers */
+	int lists;             /* of floats or doubles: packed ones, or single numbers */
+	enum field list;       /* the last of them */
 	uint8_t *bytes;        /* as raw_data would be */
 	uint64_t room, filled;
 	unsigned step; /* bytes of a number */
 };
 
+static enum ql_status take_dim(struct tensor_message *t, int64_t dim)
+{
+	if (t->rank == QL_MAX_RANK || dim < 0)
+		return ql_fail(t->ctx, QL_ERR_FORMAT, "dims: wanted at most %d sizes of 0 and up, got %s", QL_MAX_RANK,
+			dim < 0 ? "a negative one" : "more");
+	t->shape[t->rank++] = dim;
+	return QL_OK;
+}
+
 static enum ql_status take_field(void *arg, const struct ql_pb_event *e)
 {
 	struct tensor_message *t = arg;
+	enum field field = (enum field)e->field->number;
 
-	if (e->field->number == TYPE)
+	if (field == DIMS)
+		return take_dim(t, e->i);
+	if (field == TYPE)
 		t->type = e->i;
-	if (e->field->number == RAW) {
+	else if (field == RAW)
 		t->raw = true;
+	else
+		t->lists += t->lists < 2;
+	if (field == RAW || (field != TYPE && !t->raw)) {
+		t->list = field;
 		t->offset = e->offset;
 		t->size = e->size;
 	}
-	if (e->field->number != DIMS)
-		return QL_OK;
-	if (t->rank == QL_MAX_RANK || e->i < 0)
-		return ql_fail(t->ctx, QL_ERR_FORMAT, "dims: wanted at most %d sizes of 0 and up, got %s", QL_MAX_RANK,
-			e->i < 0 ? "a negative one" : "more");
-	t->shape[t->rank++] = e->i;
 	return QL_OK;
 }
 
@@ -185,6 +198,15 @@ static bool belongs(const struct ql_pb_field *f, int64_t type)
 	return f->kind == QL_PB_FLOAT    ? type == FLOAT
 	       : f->kind == QL_PB_DOUBLE ? type == DOUBLE
 					 : type != FLOAT && type != DOUBLE;
+}
+
+/* Whether the numbers are in one piece with the bytes that raw_data would have. */
+static bool is_whole(const struct tensor_message *t)
+{
+	struct wire w;
+
+	return t->lists == 1 && t->size > 0 && wire_of(t->type, &w) &&
+	       ((t->list == FLOATS && w.of.dtype == QL_float32) || (t->list == DOUBLES && w.of.dtype == QL_float64));
 }
 
 static enum ql_status take_number(void *arg, const struct ql_pb_event *e)
@@ -241,6 +263,6 @@ enum ql_status ql_onnx_tensor(const struct ql_reader *r, uint64_t offset, uint64
 	*out = NULL;
 	if (status)
 		return status;
-	return t.raw ? ql_onnx_elements(r, t.offset, t.size, t.type, t.rank, t.shape, out)
+	return t.raw || is_whole(&t) ? ql_onnx_elements(r, t.offset, t.size, t.type, t.rank, t.shape, out)
 		     : read_numbers(r, offset, size, &t, out);
 }

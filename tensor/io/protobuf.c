@@ -117,10 +117,14 @@ static bool read_value(struct parser *p, pb_wire_type_t wire, struct ql_pb_event
 /* What a number of this kind is on the wire. */
 static pb_wire_type_t wire_of(enum ql_pb_kind kind)
 {
-	return kind == QL_PB_INT      ? PB_WT_VARINT
-	       : kind == QL_PB_FLOAT  ? PB_WT_32BIT
-	       : kind == QL_PB_DOUBLE ? PB_WT_64BIT
-				      : PB_WT_STRING;
+	switch (kind) {
+	case QL_PB_INT: return PB_WT_VARINT;
+	case QL_PB_FLOAT:
+	case QL_PB_FLOATS: return PB_WT_32BIT;
+	case QL_PB_DOUBLE:
+	case QL_PB_DOUBLES: return PB_WT_64BIT;
+	default: return PB_WT_STRING;
+	}
 }
 
 static enum ql_status give_number(struct parser *p, const struct ql_pb_field *f)
@@ -147,7 +151,7 @@ static enum ql_status give_string(struct parser *p, const struct ql_pb_field *f,
 {
 	struct ql_pb_event e = {.what = QL_PB_VALUE, .field = f, .offset = p->in.at, .size = size};
 
-	if (wire_of(f->kind) != PB_WT_STRING)
+	if (f->kind != QL_PB_FLOATS && f->kind != QL_PB_DOUBLES && wire_of(f->kind) != PB_WT_STRING)
 		return f->repeated ? give_packed(p, f, size) : broken(p, "wanted one number, got packed ones");
 	if (f->kind != QL_PB_MESSAGE) {
 		skip(p, size);

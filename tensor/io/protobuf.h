@@ -11,7 +11,17 @@
 #define QL_PB_VALUES ((int64_t)4 << 20) /* of a call, at most; a message or text counts as PART of them */
 #define QL_PB_PART 8
 
-enum ql_pb_kind { QL_PB_INT = 1, QL_PB_FLOAT, QL_PB_DOUBLE, QL_PB_TEXT, QL_PB_BYTES, QL_PB_MESSAGE };
+/* FLOATS and DOUBLES: repeated numbers, of which packed ones are given by their place. */
+enum ql_pb_kind {
+	QL_PB_INT = 1,
+	QL_PB_FLOAT,
+	QL_PB_DOUBLE,
+	QL_PB_FLOATS,
+	QL_PB_DOUBLES,
+	QL_PB_TEXT,
+	QL_PB_BYTES,
+	QL_PB_MESSAGE
+};
 
 /* One field of a message; a table of them ends with the number 0. A repeated field of numbers may be packed. */
 struct ql_pb_field {
@@ -28,8 +38,8 @@ struct ql_pb_event {
 	enum ql_pb_what what; /* a value, or the begin or end of a message */
 	const struct ql_pb_field *field;
 	int64_t i;             /* QL_PB_INT */
-	double f;              /* QL_PB_FLOAT, QL_PB_DOUBLE */
-	uint64_t offset, size; /* in the file: of text, bytes, a message at its begin */
+	double f;              /* one of floats or doubles */
+	uint64_t offset, size; /* in the file: of text, bytes, a message at its begin, packed FLOATS and DOUBLES */
 };
 
 /* Receives what is read, in the order of the file. May raise a Lua error: the reader holds nothing. */

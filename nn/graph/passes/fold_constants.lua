@@ -9,6 +9,15 @@ local size = internal.import 'nn/graph/size'
 local RANDOM = {rand = true, randn = true, randint = true, dropout = true, empty = true}
 local LIMIT = 1 << 20
 
+-- Whether all inputs are constants or numbers: cheap to know, and false of most nodes.
+local function all_constant(e, node)
+	for _, ref in ipairs(node.inputs) do
+		local producer = e.nodes[ref]
+		if type(ref) ~= 'number' and not (producer and producer.op == 'const') then return false end
+	end
+	return true
+end
+
 local function operands_of(e, node)
 	local operands, bytes = {}, 0
 	for i, ref in ipairs(node.inputs) do
@@ -34,7 +43,7 @@ return {group = 'fold', text = 'nodes whose inputs are all constant', run = func
 	for _, name in ipairs(table.move(e.order, 1, #e.order, 1, {})) do
 		local node = e.nodes[name]
 		local operands, bytes = nil, 0
-		if foldable(node) then operands, bytes = operands_of(e, node) end
+		if all_constant(e, node) and foldable(node) then operands, bytes = operands_of(e, node) end
 		if operands and ops.bytes(node.results[1], 1) <= LIMIT + bytes then
 			local value = ops.apply(node.op, operands, node.attrs)[1]
 			e:change(node, {op = 'const', inputs = {}, attrs = {}, value = value:clone(),
