@@ -101,44 +101,44 @@ local function merged(nodes, what, values)
 	return value
 end
 
+-- Those of the first record, with sizes for every batch.
 local function merge_results(nodes)
-	local results = {}
-	for k, first in ipairs(nodes[1].results) do
-		local shapes, alias = {}, first.alias
+	local results, shapes = nodes[1].results, {}
+	for k, first in ipairs(results) do
+		local alias = first.alias
 		for i, node in ipairs(nodes) do
 			local r = node.results[k]
 			if r.dtype ~= first.dtype then merged(nodes, 'dtype', {first.dtype, r.dtype, r.dtype}) end
 			shapes[i] = r.shape
 			alias = alias == r.alias and alias
 		end
-		results[k] = {shape = merged(nodes, 'shape', shapes), dtype = first.dtype, spec = first.spec, alias = alias or nil}
+		first.shape, first.alias = merged(nodes, 'shape', shapes), alias or nil
 	end
 	return results
 end
 
--- The position of each raw node in a record.
-local function positions(raw)
-	local at = {}
-	for i, node in ipairs(raw.nodes) do at[node] = i end
-	return at
+-- Notes the position of each raw node in its record.
+local function number(raw)
+	for i, node in ipairs(raw.nodes) do node.index = i end
 end
 
-local function merge_operands(nodes, at, made)
+-- Numbers, and values of the first record.
+local function merge_operands(nodes)
 	local inputs = {}
 	for k, first in ipairs(nodes[1].operands) do
 		if type(first) ~= 'table' then
 			local values = {}
 			for i, node in ipairs(nodes) do values[i] = node.operands[k] end
-			inputs[k] = merged(nodes, 'operand ' .. k, values)
+			first = merged(nodes, 'operand ' .. k, values)
 		else
 			for i = 2, #nodes do
 				local other = nodes[i].operands[k]
-				if type(other) ~= 'table' or at[i][other.node] ~= at[1][first.node] or other.at ~= first.at then
+				if type(other) ~= 'table' or other.node.index ~= first.node.index or other.at ~= first.at then
 					fail('trace: %s: operand %d: wanted the same value for every batch, got different ones', label(nodes[1]), k)
 				end
 			end
-			inputs[k] = {made[first.node], first.at}
 		end
+		inputs[k] = first
 	end
 	return inputs
 end
@@ -149,24 +149,24 @@ local function is_main(node, scope)
 	return not scope.class.weights or form and #(form.weights or {}) > 0
 end
 
--- Creates nodes from the raw nodes of the first record; edges are still {node, at}.
+-- The raw nodes of all records as one; its inputs are still values of the first record.
+local function merge_node(nodes, attrs)
+	local first, scope = nodes[1], nodes[1].scope
+	for k, node in ipairs(nodes) do attrs[k] = node.attrs end
+	return {name = first.name, op = first.op, inputs = merge_operands(nodes), attrs = merged(nodes, 'attributes', attrs),
+		results = merge_results(nodes), value = first.value, module = scope and scope.path or '', kind = scope and scope.class.name,
+		traced = first.traced or nil, emit = scope and is_main(first, scope) and rawget(scope.module, 'emit') or nil}
+end
+
+-- Creates nodes from the raw nodes of the records.
 local function merge(raws)
-	local at, list, made = {}, {}, {}
-	for i, raw in ipairs(raws) do at[i] = positions(raw) end
+	local list, made, nodes, attrs = {}, {}, {}, {}
+	for _, raw in ipairs(raws) do number(raw) end
 	for i, first in ipairs(raws[1].nodes) do
-		local nodes = {}
 		for k, raw in ipairs(raws) do nodes[k] = raw.nodes[i] or false end
 		check_same(nodes)
-		local attrs = {}
-		for k, node in ipairs(nodes) do attrs[k] = node.attrs end
-		local node = {op = first.op, name = first.name, value = first.value, known = first.known, traced = first.traced or nil,
-			raw = first, attrs = merged(nodes, 'attributes', attrs), results = merge_results(nodes)}
-		node.edges = merge_operands(nodes, at, made)
-		if first.scope then
-			node.module, node.kind = first.scope.path, first.scope.class.name
-			node.emit = is_main(first, first.scope) and rawget(first.scope.module, 'emit') or nil
-		end
-		list[i], made[first] = node, node
+		list[i] = merge_node(nodes, attrs)
+		made[first] = list[i]
 	end
 	for k = 2, #raws do
 		if #raws[k].nodes ~= #list then
@@ -192,13 +192,14 @@ local function scope_name(node, scope, counts)
 	return key .. counts[key]
 end
 
-local function assign_names(list)
+-- raws: the raw nodes of the list.
+local function assign_names(list, raws)
 	local taken, counts = {}, {}
 	for _, node in ipairs(list) do taken[node.name or ''] = true end
-	for _, node in ipairs(list) do
-		local name = node.name or node.known
+	for i, node in ipairs(list) do
+		local name = node.name or raws[i].known
 		if not name then
-			local scope = node.raw.scope
+			local scope = raws[i].scope
 			if scope then
 				name = scope_name(node, scope, counts)
 			else
@@ -234,7 +235,7 @@ local function union(trees)
 end
 
 -- Checks that the tree is the same for every batch; returns whether it contains a tensor.
-local function same_outputs(trees, at, where)
+local function same_outputs(trees, where)
 	local first, values = trees[1], {}
 	for i = 1, #size.batches do
 		local other = trees[i]
@@ -242,7 +243,7 @@ local function same_outputs(trees, at, where)
 			fail('trace: %s: wanted the same for every batch, got %s with %d row%s and %s with %d', where, shown(first), size.batches[1],
 				size.batches[1] == 1 and '' or 's', shown(other), size.batches[i])
 		end
-		if first.value and (at[i][other.value.node] ~= at[1][first.value.node] or other.value.at ~= first.value.at) then
+		if first.value and (other.value.node.index ~= first.value.node.index or other.value.at ~= first.value.at) then
 			fail('trace: %s: wanted the same value for every batch, got different ones', where)
 		end
 		values[i] = describe(other.plain)
@@ -258,20 +259,18 @@ local function same_outputs(trees, at, where)
 	for key in next, first.items and union(trees) or {} do
 		local inner = {}
 		for i, tree in ipairs(trees) do inner[i] = tree.items[key] or false end
-		found = same_outputs(inner, at, where .. '.' .. tostring(key)) or found
+		found = same_outputs(inner, where .. '.' .. tostring(key)) or found
 	end
 	return found
 end
 
 local function check_outputs(raws)
-	local at, most, found = {}, 0, false
-	for i, raw in ipairs(raws) do
-		at[i], most = positions(raw), math.max(most, #raw.outputs)
-	end
+	local most, found = 0, false
+	for _, raw in ipairs(raws) do most = math.max(most, #raw.outputs) end
 	for k = 1, most do
 		local trees = {}
 		for i, raw in ipairs(raws) do trees[i] = raw.outputs[k] or false end
-		found = same_outputs(trees, at, 'output ' .. k) or found
+		found = same_outputs(trees, 'output ' .. k) or found
 	end
 	if not found then
 		local first = raws[1].outputs[1]
@@ -292,15 +291,13 @@ end
 local function assemble(m, raw, list, made, inputs, trees, axes)
 	local fields = {nodes = {}, order = {}, inputs = {}, axes = axes, input_trees = trees, outputs = {}, root = m, observed = {},
 		ordered = rawget(m, 'ordered')}
-	assign_names(list)
+	assign_names(list, raw.nodes)
 	for i, node in ipairs(list) do
-		local clean = {name = node.name, op = node.op, inputs = {}, attrs = node.attrs, results = node.results, value = node.value,
-			module = node.module or '', kind = node.kind, traced = node.traced, emit = node.emit}
-		for k, edge in ipairs(node.edges) do
-			clean.inputs[k] = type(edge) == 'table' and not size.is_affine(edge) and core.ref(edge[1].name, edge[2]) or edge
+		for k, edge in ipairs(node.inputs) do
+			if type(edge) == 'table' and not size.is_affine(edge) then node.inputs[k] = core.ref(made[edge.node].name, edge.at) end
 		end
-		if clean.value then clean.value = clean.value:detach() end
-		fields.nodes[node.name], fields.order[i] = clean, node.name
+		if node.value then node.value = node.value:detach() end
+		fields.nodes[node.name], fields.order[i] = node, node.name
 	end
 	for i, input in ipairs(inputs) do fields.inputs[i] = input.name end
 	for i, tree in ipairs(raw.outputs) do fields.outputs[i] = final_tree(tree, made) end

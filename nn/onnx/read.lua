@@ -247,6 +247,8 @@ local function checked(n, results)
 	n:fail('%s', message)
 end
 
+local CLASSES, NO_MODULE = {}, {} -- of scopes: by op, the same for all
+
 local function apply(self, n, handler, inputs, count)
 	local known = all_known(inputs, count)
 	local quiet = n.op == 'Shape' or n.op == 'Size' or known and not must_record(self, n, inputs, count)
@@ -256,7 +258,8 @@ local function apply(self, n, handler, inputs, count)
 		before = internal.record(nil)
 	else
 		scope = tracer.scope
-		tracer.scope = {path = named(self.file, n.name), class = {name = n.op}, module = {}, call = 1, nodes = {}, leaf = true}
+		CLASSES[n.op] = CLASSES[n.op] or {name = n.op}
+		tracer.scope = {path = named(self.file, n.name), class = CLASSES[n.op], module = NO_MODULE, call = 1, nodes = {}, leaf = true}
 	end
 	local outputs = table.pack(pcall(handler, n, table.unpack(inputs, 1, count)))
 	if quiet then internal.record(before) else tracer.scope = scope end
