@@ -106,9 +106,15 @@ static void attach(lua_State *L, const struct ql_pb_field *f)
 static enum ql_status push_text(const struct reading *in, const struct ql_pb_event *e)
 {
 	luaL_Buffer b;
-	char *to = luaL_buffinitsize(in->L, &b, (size_t)e->size);
-	enum ql_status status = ql_reader_at(in->r, e->offset, e->size, to, e->field->name);
+	char *to;
+	enum ql_status status;
 
+	if (e->text) {
+		lua_pushlstring(in->L, e->text, (size_t)e->size);
+		return QL_OK;
+	}
+	to = luaL_buffinitsize(in->L, &b, (size_t)e->size);
+	status = ql_reader_at(in->r, e->offset, e->size, to, e->field->name);
 	luaL_pushresultsize(&b, status ? 0 : (size_t)e->size);
 	return status;
 }

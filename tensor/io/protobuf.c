@@ -69,6 +69,16 @@ static bool take(pb_istream_t *stream, pb_byte_t *to, size_t count)
 	return true;
 }
 
+/* The next n bytes, if they fit into the buffer. */
+static const char *at_hand(struct input *in, uint64_t n)
+{
+	bool held = in->at >= in->begin && in->at + n <= in->begin + in->filled;
+
+	if (n > BUFFER || (!held && !fill(in)))
+		return NULL;
+	return (const char *)in->buffer + (in->at - in->begin);
+}
+
 static void skip(struct parser *p, uint64_t n)
 {
 	p->in.at += n;
@@ -153,6 +163,11 @@ static enum ql_status give_string(struct parser *p, const struct ql_pb_field *f,
 
 	if (f->kind != QL_PB_FLOATS && f->kind != QL_PB_DOUBLES && wire_of(f->kind) != PB_WT_STRING)
 		return f->repeated ? give_packed(p, f, size) : broken(p, "wanted one number, got packed ones");
+	if (f->kind == QL_PB_TEXT) {
+		e.text = at_hand(&p->in, size);
+		if (p->in.status)
+			return p->in.status;
+	}
 	if (f->kind != QL_PB_MESSAGE) {
 		skip(p, size);
 		return give(p, &e, QL_PB_PART);

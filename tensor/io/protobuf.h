@@ -40,6 +40,7 @@ struct ql_pb_event {
 	int64_t i;             /* QL_PB_INT */
 	double f;              /* one of floats or doubles */
 	uint64_t offset, size; /* in the file: of text, bytes, a message at its begin, packed FLOATS and DOUBLES */
+	const char *text;      /* the bytes of a short text, until the sink returns; NULL: read them */
 };
 
 /* Receives what is read, in the order of the file. May raise a Lua error: the reader holds nothing. */
