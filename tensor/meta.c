@@ -3,29 +3,82 @@
  */
 #include "tensor/meta.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include "tensor/device_run.h"
 
 /* ---- memory: pages that are only there when they are touched ---- */
 
+/* Parts of one reservation, one behind the other, until none of them is used any more: asking the system for each takes longer than
+ * inferring an op. Where it has not so many addresses, or they are used up, each tensor has its own. */
+#define REGION ((size_t)64 << 30)
+#define PART ((size_t)64)
+
+static struct {
+	pthread_mutex_t lock;
+	char *at;
+	size_t used, parts;
+	bool tried;
+} region = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void *map(size_t bytes)
+{
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
+static void *take_part(size_t bytes)
+{
+	void *part = NULL;
+
+	pthread_mutex_lock(&region.lock);
+	if (!region.tried)
+		region.at = map(REGION);
+	region.tried = true;
+	if (region.at && bytes <= REGION - region.used) {
+		part = region.at + region.used;
+		region.used += (bytes + PART - 1) / PART * PART;
+		region.parts++;
+	}
+	pthread_mutex_unlock(&region.lock);
+	return part;
+}
+
+/* False: it is no part of the region. */
+static bool give_part(const char *block)
+{
+	bool is_part;
+
+	pthread_mutex_lock(&region.lock);
+	is_part = region.at && block >= region.at && block < region.at + REGION;
+	if (is_part && --region.parts == 0) {
+		madvise(region.at, region.used, MADV_DONTNEED);
+		region.used = 0;
+	}
+	pthread_mutex_unlock(&region.lock);
+	return is_part;
+}
+
 static void *reserve(struct ql_ctx *ctx, const struct ql_device *d, size_t bytes)
 {
-	void *at = mmap(
-		NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *at = bytes <= REGION - PART ? take_part(bytes ? bytes : 1) : NULL;
 
 	(void)d;
-	if (at != MAP_FAILED)
-		return at;
-	ql_fail(ctx, QL_ERR_MEMORY, "out of memory: wanted addresses of %zu bytes, the system has none", bytes);
-	return NULL;
+	if (!at)
+		at = map(bytes ? bytes : 1);
+	if (!at)
+		ql_fail(ctx, QL_ERR_MEMORY, "out of memory: wanted addresses of %zu bytes, the system has none", bytes);
+	return at;
 }
 
 static void release(struct ql_ctx *ctx, const struct ql_device *d, void *block, size_t bytes)
 {
 	(void)ctx;
 	(void)d;
-	munmap(block, bytes ? bytes : 1);
+	if (!give_part(block))
+		munmap(block, bytes ? bytes : 1);
 }
 
 const struct ql_device ql_device_meta = {

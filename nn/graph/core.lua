@@ -130,8 +130,13 @@ local function infer_first(g, node)
 end
 
 -- The result types of a node, derived from its inputs. A type is the dtype and, for codes, the spec. Further results are no codes.
+local CODES = {quantize = true, requantize = true, dequantize = true}
+
 function core.infer(g, node)
 	if node.op == 'input' or node.op == 'const' then return node.results end
+	local ref = node.inputs[1]
+	local first = type(ref) == 'string' and g:result_of(ref)
+	if not (first and first.spec) and not node.results[1].spec and not node.attrs.out and not CODES[node.op] then return node.results end
 	local list = infer_first(g, node)
 	for i = #list + 1, #node.results do list[i] = node.results[i] end
 	return list
@@ -353,6 +358,16 @@ local function sorted(e)
 	return in_order(e, list) or moved_in_order(e, list)
 end
 
+-- The node with results that follow from its inputs: itself if they are the same.
+local function with_types(g, node)
+	local results = core.infer(g, node)
+	if results == node.results then return node end
+	local made = {}
+	for key, value in next, node do made[key] = value end
+	made.results = results
+	return made
+end
+
 -- Builds a graph from the fields; users and types are derived from nodes and edges.
 function core.build(fields, keep_dead)
 	local g = {}
@@ -367,13 +382,7 @@ function core.build(fields, keep_dead)
 	for _, name in ipairs(g.order) do
 		local node = old[name]
 		nodes[name], users[name] = node, {}
-		local results = core.infer(g, node)
-		if results ~= node.results then
-			local made = {}
-			for key, value in next, node do made[key] = value end
-			made.results = results
-			nodes[name] = made
-		end
+		nodes[name] = with_types(g, node)
 		for _, ref in ipairs(node.inputs) do
 			local list = type(ref) == 'string' and users[nodes[ref] and ref or core.split(ref)]
 			if list and list[#list] ~= name then list[#list + 1] = name end
@@ -389,6 +398,12 @@ function edits:sweep()
 	local nodes = {}
 	for _, name in ipairs(self.order) do nodes[name] = self.nodes[name] end
 	self.nodes, self.users = nodes, nil
+end
+
+-- Between two passes: as finish, but nothing is checked.
+function edits:settle()
+	self:sweep()
+	for _, name in ipairs(self.order) do self.nodes[name] = with_types(self, self.nodes[name]) end
 end
 
 function edits:finish() return core.build(self) end

@@ -39,28 +39,40 @@ local function find(name)
 	return found
 end
 
--- Runs one pass on an edit of g. Gives the graph and an edit of it, and whether it changed.
-local function run_one(g, e, entry, rows)
-	entry.run(e, function(node, what) rows[#rows + 1] = {pass = entry.name, node = node, what = what} end)
-	if e.changes == 0 then return g, e, false end
-	local good, made = pcall(e.finish, e)
-	if not good then fail("pass: '%s' broke the graph: %s", entry.name, tostring(made):gsub('^[^:]*:%d+: ', '')) end
-	return made, core.edit(made), true
+-- Calls a method of an edit that a pass has changed.
+local function done(e, method_name, name)
+	local good, made = pcall(e[method_name], e)
+	if not good then fail("pass: '%s' broke the graph: %s", name, (tostring(made):gsub('^[^:]*:%d+: ', ''))) end
+	return made
 end
 
--- Runs each pass or group repeatedly until it changes nothing: until all of its passes have seen the same graph.
-function pass.run(g, names, rows)
-	local e = core.edit(g)
+-- Runs each pass or group repeatedly until it changes nothing: until all of its passes have seen the same graph. settle(e, name) follows
+-- each pass that changed the edit, and gives the edit for the next.
+local function run_all(e, names, rows, settle)
 	for _, name in ipairs(names) do
 		local entries, runs, idle = find(name), 0, 0
 		while idle < #entries do
-			local changed
-			g, e, changed = run_one(g, e, entries[runs % #entries + 1], rows)
-			runs, idle = runs + 1, changed and 0 or idle + 1
+			local entry, before = entries[runs % #entries + 1], e.changes
+			entry.run(e, function(node, what) rows[#rows + 1] = {pass = entry.name, node = node, what = what} end)
+			runs, idle = runs + 1, e.changes > before and 0 or idle + 1
+			if idle == 0 then e = settle(e, entry.name) end
 			if runs > ROUNDS * #entries then fail("pass: '%s' does not terminate", name) end
 		end
 	end
-	return g
+	return e
+end
+
+-- The graph is checked at the end; if it is broken, the passes run again with a check after each, to name the one that broke it.
+function pass.run(g, names, rows)
+	local e = run_all(core.edit(g), names, rows, function(e, name)
+		done(e, 'settle', name)
+		return e
+	end)
+	if e.changes == 0 then return g end
+	local good, made = pcall(e.finish, e)
+	if good then return made end
+	run_all(core.edit(g), names, {}, function(broken, name) return core.edit(done(broken, 'finish', name)) end)
+	fail('%s', tostring(made))
 end
 
 -- For an edit whose types are not consistent yet, so that no graph can be built in between: runs the passes until none changes

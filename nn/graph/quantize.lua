@@ -358,6 +358,9 @@ end
 
 -- A graph whose ops take the codes that their operands decode, and give codes where they are quantized.
 local function integers(g, rows)
+	local decodes = false
+	for _, node in next, g.nodes do decodes = decodes or node.op == 'dequantize' end
+	if not decodes then return g end
 	local e = core.edit(g)
 	internal.import 'nn/graph/passes/take_codes'.run(e, function(name, what) rows[#rows + 1] = {pass = 'take_codes', node = name, what = what} end)
 	if e.changes == 0 then return g end

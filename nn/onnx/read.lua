@@ -112,6 +112,7 @@ end
 
 -- Names of the file as names of nodes: /model/fc1/Gemm is model.fc1.Gemm.
 local function clean(name)
+	if not name:find '^%.' and not name:find '[^%w_.]' then return name == '' and '_' or name end
 	name = name:gsub('^/', ''):gsub('/', '.'):gsub('[^%w_.]', '_'):gsub('^%.', '_')
 	return name == '' and '_' or name
 end
