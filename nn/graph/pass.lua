@@ -12,7 +12,10 @@ local pass = {}
 
 local ROUNDS = 100 -- a group that needs more does not terminate
 
+local known
+
 local function registry()
+	if known then return table.unpack(known) end
 	local list, by_name, groups, words = {}, {}, {}, {}
 	for _, file in ipairs(internal.registry 'nn/graph/passes') do
 		local entry, name = internal.import(file), file:match '[^/]+$'
@@ -27,7 +30,8 @@ local function registry()
 			table.insert(groups[entry.group], list[#list])
 		end
 	end
-	return by_name, groups, words, list
+	known = {by_name, groups, words}
+	return by_name, groups, words
 end
 
 local function find(name)

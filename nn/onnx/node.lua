@@ -15,7 +15,7 @@ local node = {}
 node.__index = node
 
 function node:fail(...)
-	base.fail("load: '%s': node '%s' (%s): %s", self.file.path, self.name, self.op, string.format(...))
+	base.fail("load: '%s': node '%s' (%s): %s", self.machine.file.path, self.name, self.op, string.format(...))
 end
 
 function node:attr(name, default)
@@ -76,7 +76,7 @@ end
 
 -- What f makes of known values, once for all batches; key: of several of a node.
 function node:once(key, f)
-	local kept = self.kept and self.machine.file.made
+	local kept = self.scope.kept and self.machine.file.made
 	if not kept then return self:quietly(f) end
 	kept[self.from] = kept[self.from] or {}
 	if kept[self.from][key] == nil then kept[self.from][key] = self:quietly(f) end
@@ -123,8 +123,15 @@ end
 -- x in that dtype.
 function node.to(x, dtype) return x:dtype() == dtype and x or x:to(dtype) end
 
-function node.is_bool(x) return quant.dtype(x:dtype()).kind == 'bool' end
+local infos = {}
+local function info(x)
+	local dtype = x:dtype()
+	infos[dtype] = infos[dtype] or quant.dtype(dtype)
+	return infos[dtype]
+end
 
-function node.is_float(x) return quant.dtype(x:dtype()).float end
+function node.is_bool(x) return info(x).kind == 'bool' end
+
+function node.is_float(x) return info(x).float end
 
 return node

@@ -203,6 +203,7 @@ local function all_known(inputs, n)
 	return true
 end
 
+local SIZED = {ConstantOfShape = true, Expand = true, Tile = true, Range = true, EyeLike = true}
 local RECORDED = {DequantizeLinear = true} -- so that weights stay codes
 
 -- Whether a call on known values is to be recorded all the same.
@@ -210,7 +211,7 @@ local function must_record(self, n, inputs, count)
 	if RECORDED[n.op] and quant.dtype(inputs[1]:dtype()).bits <= 16 then return true end
 	for i = 1, count do
 		local x = inputs[i]
-		if x and (self.recorded[x] or n.sized and self.dynamic[x]) then return true end
+		if x and (self.recorded[x] or SIZED[n.op] and self.dynamic[x]) then return true end
 	end
 	return false
 end
@@ -228,7 +229,6 @@ local function mark(self, n, inputs, count, outputs, recorded)
 end
 
 local DIRECT = {If = true} -- whose nodes are applied one by one
-local SIZED = {ConstantOfShape = true, Expand = true, Tile = true, Range = true, EyeLike = true}
 
 -- What is computed from weights is the same for every batch.
 local function keep(self, n, outputs)
@@ -237,7 +237,8 @@ local function keep(self, n, outputs)
 		if y and self.dynamic[y] then return end
 		if y and name then module.tracer.known[internal.identity(y)] = named(self.file, name) end
 	end
-	if n.kept then n.kept[n.from] = outputs end
+	local kept = n.scope.kept
+	if kept then kept[n.from] = outputs end
 end
 
 -- The results of a handler; an error of an op that it called names the node.
@@ -254,7 +255,8 @@ local function apply(self, n, handler, inputs, count)
 	local known = all_known(inputs, count)
 	local quiet = n.op == 'Shape' or n.op == 'Size' or known and not must_record(self, n, inputs, count)
 	local tracer, scope, before = module.tracer, nil, nil
-	if quiet and n.kept and n.kept[n.from] then return n.kept[n.from] end
+	local kept = quiet and n.scope.kept
+	if kept and kept[n.from] then return kept[n.from] end
 	if quiet then
 		before = internal.record(nil)
 	else
@@ -291,8 +293,8 @@ function machine:call(scope, n, given)
 		local version = scope.versions[domain_of(n.domain)] or self.file.versions[domain_of(n.domain)] or NEWEST
 		local name = n.name
 		if not name or name == '' then name = n.output and n.output[1] or n.op_type end
-		local item = setmetatable({op = n.op_type, name = name, opset = version, attrs = attrs, outputs = #(n.output or {}), file = self.file,
-			machine = self, scope = scope, sized = SIZED[n.op_type], from = n, kept = scope.kept}, node)
+		local item = setmetatable({op = n.op_type, name = name, opset = version, attrs = attrs, outputs = #(n.output or {}),
+			machine = self, scope = scope, from = n}, node)
 		outputs = DIRECT[n.op_type] and table.pack(handler(item, table.unpack(inputs, 1, count))) or apply(self, item, handler, inputs, count)
 	end
 	for i, name in ipairs(n.output or {}) do

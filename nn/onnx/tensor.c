@@ -200,13 +200,16 @@ static bool belongs(const struct ql_pb_field *f, int64_t type)
 					 : type != FLOAT && type != DOUBLE;
 }
 
-/* Whether the numbers are in one piece with the bytes that raw_data would have. */
+/* Whether the numbers are in one piece with the bytes that raw_data would have, as many as wanted. */
 static bool is_whole(const struct tensor_message *t)
 {
 	struct wire w;
+	uint64_t wanted = 0;
 
-	return t->lists == 1 && t->size > 0 && wire_of(t->type, &w) &&
-	       ((t->list == FLOATS && w.of.dtype == QL_float32) || (t->list == DOUBLES && w.of.dtype == QL_float64));
+	if (t->lists != 1 || !wire_of(t->type, &w) ||
+		bytes_of(t->ctx, &w, t->rank, t->shape, &wanted) || wanted != t->size)
+		return false;
+	return (t->list == FLOATS && w.of.dtype == QL_float32) || (t->list == DOUBLES && w.of.dtype == QL_float64);
 }
 
 static enum ql_status take_number(void *arg, const struct ql_pb_event *e)

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Elementwise ops of two and more operands, with broadcasting.
 local internal = select(2, ...)
+local scaled = internal.import 'nn/onnx/ops/quantize'.scaled
 local ops = {}
 
 for onnx, name in next, {Add = 'add', Sub = 'sub', Equal = 'eq', Less = 'lt', LessOrEqual = 'le', Greater = 'gt', GreaterOrEqual = 'ge',
@@ -9,7 +10,6 @@ for onnx, name in next, {Add = 'add', Sub = 'sub', Equal = 'eq', Less = 'lt', Le
 end
 
 function ops.Mul(n, a, b)
-	local scaled = internal.import 'nn/onnx/ops/quantize'.scaled
 	return scaled(n, a, b) or scaled(n, b, a) or a:mul(b)
 end
 
