@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- The invariants of graphs, checked after each pass. A violation is a bug in this code or in a user's pass; the error
+-- The invariants of graphs, checked where one is built. A violation is a bug in this code or in a user's pass; the error
 -- names the node.
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'

@@ -19,7 +19,7 @@ local function registry()
 	local list, by_name, groups, words = {}, {}, {}, {}
 	for _, file in ipairs(internal.registry 'nn/graph/passes') do
 		local entry, name = internal.import(file), file:match '[^/]+$'
-		list[#list + 1] = {name = name, run = entry.run, group = entry.group, text = entry.text}
+		list[#list + 1] = {name = name, run = function(e, say) entry.run(e, say) end, group = entry.group, text = entry.text}
 		by_name[name] = {list[#list]}
 		words[#words + 1] = name
 		if entry.group then
@@ -51,7 +51,7 @@ local function done(e, method_name, name)
 end
 
 -- Runs each pass or group repeatedly until it changes nothing: until all of its passes have seen the same graph. settle(e, name) follows
--- each pass that changed the edit, and gives the edit for the next.
+-- each pass that changed the edit, and gives the edit for the next. nil and the name: it does not terminate.
 local function run_all(e, names, rows, settle)
 	for _, name in ipairs(names) do
 		local entries, runs, idle = find(name), 0, 0
@@ -60,7 +60,7 @@ local function run_all(e, names, rows, settle)
 			entry.run(e, function(node, what) rows[#rows + 1] = {pass = entry.name, node = node, what = what} end)
 			runs, idle = runs + 1, e.changes > before and 0 or idle + 1
 			if idle == 0 then e = settle(e, entry.name) end
-			if runs > ROUNDS * #entries then fail("pass: '%s' does not terminate", name) end
+			if runs > ROUNDS * #entries then return nil, name end
 		end
 	end
 	return e
@@ -68,15 +68,16 @@ end
 
 -- The graph is checked at the end; if it is broken, the passes run again with a check after each, to name the one that broke it.
 function pass.run(g, names, rows)
-	local e = run_all(core.edit(g), names, rows, function(e, name)
+	local e, endless = run_all(core.edit(g), names, rows, function(e, name)
 		done(e, 'settle', name)
 		return e
 	end)
-	if e.changes == 0 then return g end
-	local good, made = pcall(e.finish, e)
+	if e and e.changes == 0 then return g end
+	local good, made = false, nil
+	if e then good, made = pcall(e.finish, e) end
 	if good then return made end
 	run_all(core.edit(g), names, {}, function(broken, name) return core.edit(done(broken, 'finish', name)) end)
-	fail('%s', tostring(made))
+	fail('%s', endless and ("pass: '%s' does not terminate"):format(endless) or tostring(made))
 end
 
 -- For an edit whose types are not consistent yet, so that no graph can be built in between: runs the passes until none changes
@@ -107,7 +108,9 @@ given by name or by group, and run until they change nothing.
 fold: fold_norm (folds batch norm into the weights of the layer before it), fold_constants (evaluates nodes whose inputs are all
 constant).
 
-layers: recognize (functions and norms that are spelled out become one op: gelu, silu, hardswish, relu6, layernorm, rmsnorm), make_linear (a product with a constant matrix becomes linear, a constant that is added to a layer its bias).
+layers: recognize (functions and norms that are spelled out become one op: gelu, silu, hardswish, relu6, layernorm, rmsnorm),
+recognize_rope (x cos + rotate_half(x) sin becomes rope with tables), recognize_attention (softmax(scale q kᵀ + mask) v becomes attention, causal
+where a constant mask says so), make_linear (a product with a constant matrix becomes linear, a constant that is added to a layer its bias).
 
 fuse: fuse_activation (an activation becomes the act= of the layer before it), merge_equal (merges equal quantize nodes of one value),
 fuse_requantize (dequantize followed by quantize: removed if the parameters are equal, else one requantize), raise_quantize (moves a
@@ -116,7 +119,7 @@ quantize up through ops that only move or compare elements, and makes it the out
 saturates there).
 
 take_codes lets ops take the codes that their operands decode; insert_borders inserts dequantize before ops without an integer version; dce removes nodes that no output needs (every pass does this,
-too). The graph is checked after each pass: edges in both directions, order, types, no orphans.]],
+too). The graph is checked at the end: edges in both directions, order, types, no orphans.]],
 	[[m = nn.Sequential{nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()}
 g = graph.trace(m, tensor.ones(1, 3, 8, 8))
 h, r = g:pass{'fold', 'fuse'}
