@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- Attention and rotary positions. Q (batch, heads, queries, d) or (batch, queries, heads * d); K and V may have fewer heads, of which each
--- serves several of Q. Where nothing is masked but the future it is nn.attention, else products and a softmax.
+-- Attention and rotary positions, by nn.attention and nn.rope. Q (batch, heads, queries, d) or (batch, queries, heads * d); K and V may have
+-- fewer heads, of which each serves several of Q. Where the products are a result, too, or the softmax has another precision, attention is
+-- products and a softmax.
 local internal = select(2, ...)
 local ops = {}
 
@@ -89,12 +90,26 @@ end
 
 ---------------------------------------------------------------- attention
 
--- Whether nn.attention computes it: all keys are seen but, if causal, the future ones, of which the last query has none.
-local function is_plain(n, q, k, mask, lengths, past)
-	local causal = n:attr('is_causal', 0) ~= 0
-	return not mask and not lengths and n.outputs < 4 and n:attr('softcap', 0.0) == 0 and not n:attr 'softmax_precision' and
-		n:attr('left_window_size', -1) == -1 and n:attr('right_window_size', -1) == -1 and
-		(not causal or k:size(3) == q:size(3) + past) and (q:dtype() == 'float32' or q:dtype() == 'float64')
+-- Whether nn.attention computes it.
+local function is_plain(n, q)
+	local precise = n:attr 'softmax_precision'
+	local dtype = precise and internal.onnx_dtype(precise) or q:dtype()
+	return n.outputs < 4 and dtype == q:dtype() and (dtype == 'float32' or dtype == 'float64')
+end
+
+-- Options of nn.attention. Its causal= is that of queries at the end of the keys, its lengths= do not move them.
+local function plain(n, q, k, v, scale, mask, lengths, past)
+	local causal, windows = n:attr('is_causal', 0) ~= 0, n:attr('left_window_size', -1) >= 0 or n:attr('right_window_size', -1) >= 0
+	local cap = n:attr('softcap', 0.0)
+	local o = {scale = scale, softcap = cap > 0 and cap or nil}
+	if not windows and not (causal and lengths) and (not causal or k:size(3) == q:size(3) + past) then
+		o.causal, o.lengths = causal or nil, lengths
+		o.mask = mask and widened(n, mask, k:size(3))
+	else
+		local seen, added = mask_of(n, mask, lengths, q:size(3), k:size(3), past)
+		o.mask = seen or added
+	end
+	return nn.attention(q, k, v, o)
 end
 
 local AFTER = {[0] = 'product', 'softcap', 'mask', 'softmax'}
@@ -127,8 +142,8 @@ function ops.Attention(n, q, k, v, mask, past_k, past_v, lengths)
 	local scale, past = n:attr('scale', 1 / math.sqrt(a:size(4))), past_k and past_k:size(3) or 0
 	if past_k then b, c = tensor.cat({past_k, b}, {axis = 3}), tensor.cat({past_v, c}, {axis = 3}) end
 	local y, shown
-	if is_plain(n, a, b, mask, lengths, past) then
-		y = nn.attention(a, b, c, {scale = scale, causal = n:attr('is_causal', 0) ~= 0 or nil})
+	if is_plain(n, a) then
+		y = plain(n, a, b, c, scale, mask, lengths, past)
 	else
 		y, shown = composed(n, a, b, c, scale, mask_of(n, mask, lengths, a:size(3), b:size(3), past))
 	end
@@ -154,6 +169,22 @@ local function turned(x, cos, sin, interleaved)
 	return tensor.cat({real, imag}, {axis = 4})
 end
 
+-- A table (1 or batch, steps, pairs) as nn.rope takes it.
+local function table_of(n, t, batch)
+	if n.known(t) and t:size(1) == 1 then return t:select(1, 1) end
+	return t:expand(batch, t:size(2), t:size(3))
+end
+
+local function rotated(n, x, cos, sin, part, axis)
+	local interleaved = n:attr('interleaved', 0) ~= 0
+	if x:dtype() == 'float32' or x:dtype() == 'float64' then
+		return nn.rope(x, {cos = table_of(n, cos, x:size(1)), sin = table_of(n, sin, x:size(1)), style = not interleaved and 'half' or nil,
+			dims = part < x:size(4) and part or nil, axis = axis == 3 and 2 or nil})
+	end
+	local y = turned(part < x:size(4) and x:narrow(4, 1, part) or x, cos:unsqueeze(axis), sin:unsqueeze(axis), interleaved)
+	return part < x:size(4) and tensor.cat({y, x:narrow(4, part + 1, x:size(4) - part)}, {axis = 4}) or y
+end
+
 -- Tables of (positions, pairs), or with no position_ids of (batch, steps, pairs).
 function ops.RotaryEmbedding(n, x, cos, sin, ids)
 	local shape, heads, y = {x:size()}, n:attr('num_heads', 0), x
@@ -170,9 +201,7 @@ function ops.RotaryEmbedding(n, x, cos, sin, ids)
 		local rows = n.positions(ids)
 		cos, sin = cos:embedding(rows), sin:embedding(rows)
 	end
-	local axis = #shape == 3 and 3 or 2 -- that of heads
-	local z = turned(part < width and y:narrow(4, 1, part) or y, cos:unsqueeze(axis), sin:unsqueeze(axis), n:attr('interleaved', 0) ~= 0)
-	if part < width then z = tensor.cat({z, y:narrow(4, part + 1, width - part)}, {axis = 4}) end
+	local z = rotated(n, y, cos, sin, part, #shape == 3 and 3 or 2) -- the axis of heads
 	return #shape == 3 and z:reshape(table.unpack(shape)) or z
 end
 

@@ -119,3 +119,29 @@ it('keeps the batch', function()
 	local y = g:run {a, b, lens}
 	for i = 1, 3 do assert(equal(g:run {a:narrow(1, i, 1), b:narrow(1, i, 1), lens:narrow(1, i, 1)}, y:narrow(1, i, 1))) end
 end)
+
+it('is one op of Quoll', function()
+	local function ops_of(op, inputs, attrs, opset, outputs)
+		local names, values = {}, {}
+		for i, t in ipairs(inputs) do
+			names[i] = t and 'x' .. i or ''
+			if t then values[#values + 1] = {names[i], t:dtype(), {t:size()}} end
+		end
+		local g = onnx.load {nodes = {onnx.node(op, names, outputs or {'y'}, attrs)}, inputs = values, outputs = {'y'}, opset = opset}
+		local list = {}
+		for _, name in ipairs(g.order) do
+			local node = g:node(name)
+			if node.op ~= 'input' and node.op ~= 'const' then list[#list + 1] = node.op end
+		end
+		return table.concat(list, ' ')
+	end
+	local mask, n = tensor.randn(3, 5), tensor {2, 5, dtype = 'int64'}
+	local all = tensor.randn(2, 2, 3, 6)
+	assert(ops_of('Attention', {q, k, v, mask}, {softcap = 3.0}, 24) == 'attention')
+	assert(ops_of('Attention', {q, k, v, mask:gt(0), false, false, n}, nil, 24) == 'attention')
+	assert(ops_of('Attention', {q, all, all}, {is_causal = 1}, 24) == 'attention')
+	assert(ops_of('Attention', {q, k, v}, {left_window_size = 1}, 25) == 'attention')
+	assert(ops_of('Attention', {q, k, v}, {softmax_precision = 11}, 24):find 'softmax')
+	local table_ = tensor.randn(2, 3, 3)
+	assert(ops_of('RotaryEmbedding', {q, table_, table_}, nil, 23) == 'expand expand rope')
+end)
