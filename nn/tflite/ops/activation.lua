@@ -25,7 +25,7 @@ end
 
 for name, method in next, {LOGISTIC = 'sigmoid', TANH = 'tanh', EXP = 'exp', LOG = 'log', SQRT = 'sqrt', RSQRT = 'rsqrt', SQUARE = 'square', NEG = 'neg',
 	ABS = 'abs', SIN = 'sin', COS = 'cos', FLOOR = 'floor', CEIL = 'ceil', ROUND = 'round', SIGN = 'sign', HARD_SWISH = 'hardswish',
-	LOGICAL_NOT = 'bnot'} do
+	LOGICAL_NOT = 'bnot', ELU = 'elu'} do
 	ops[name] = same(name == 'LOGICAL_NOT' and 'bnot' or method)
 end
 ops.LEAKY_RELU = same('leakyrelu', function(n) return {slope = n:option('alpha', 0)} end)
@@ -47,10 +47,10 @@ local function decoded(f)
 		return n:give(f(n, x, is_image), is_image)
 	end
 end
-ops.ELU = decoded(function(_, x) return tensor.where(x:gt(0), x, x:minimum(0):expm1()) end)
+-- A slope of one axis is that of the last one.
 ops.PRELU = decoded(function(n, x, is_image)
 	local slope = is_image and n:real_image(2) or n:real_plain(2)
-	return tensor.where(x:gt(0), x, x * slope)
+	return x:prelu(slope, {axis = slope:dim() == 1 and x:dim() > 1 and x:dim() or nil})
 end)
 
 -- Along the last axis of the file: the channels of images.

@@ -95,21 +95,10 @@ end
 ---------------------------------------------------------------- strided slices
 
 -- Every step-th of `length` elements, from position `first` (from 0) on; a negative step goes backwards.
-local function stepped(n, x, axis, first, length, step)
+local function stepped(x, axis, first, length, step)
 	if length == 0 then return x:narrow(axis, 1, 0) end
-	if step < 0 then
-		first, step = x:size(axis) - 1 - first, -step
-		x = x:flip {axes = {axis}}
-	end
 	if step == 1 then return length == x:size(axis) and x or x:narrow(axis, first + 1, length) end
-	x = x:narrow(axis, first + 1, (length - 1) * step + 1)
-	local pads, sizes = {}, {x:size()}
-	for i = 1, 2 * (#sizes - axis) do pads[i] = 0 end
-	pads[#pads + 1], pads[#pads + 2] = 0, step - 1
-	x = x:pad {sizes = pads}
-	sizes[axis] = length
-	table.insert(sizes, axis + 1, step)
-	return n.whole(x):view(table.unpack(sizes)):select(axis + 1, 1)
+	return x:slice(axis, first + 1, first + 1 + (length - 1) * step, step)
 end
 
 -- The first position, how many there are, and the step, of one axis.
@@ -153,7 +142,7 @@ function ops.STRIDED_SLICE(n)
 		else
 			if axis > x:dim() then n:fail('begin: wanted at most %d axes, got more', x:dim()) end
 			local first, length, step = range_of(n, at, x:size(axis), lists)
-			x = stepped(n, x, axis, first, length, step)
+			x = stepped(x, axis, first, length, step)
 			if n:option('shrink_axis_mask', 0) >> at - 1 & 1 == 0 then sizes[#sizes + 1] = length end
 			axis = axis + 1
 		end
@@ -176,51 +165,57 @@ function ops.TILE(n)
 	return n:give(x:tile(table.unpack(times)))
 end
 
--- Pairs before and after, by axis of the form at hand.
+-- Numbers before and after, of the form at hand, from the last axis on.
 local function borders(n, x, is_image)
-	local list, pairs_of = n:list(2, 'paddings'), {}
+	local list, sizes = n:list(2, 'paddings'), {}
 	if #list ~= 2 * x:dim() then n:fail('paddings: wanted %d numbers, got %d', 2 * x:dim(), #list) end
 	for i = 1, x:dim() do
-		pairs_of[n.axis_in(i, is_image)] = {list[2 * i - 1], list[2 * i]}
+		local at = 2 * (x:dim() - n.axis_in(i, is_image))
+		sizes[at + 1], sizes[at + 2] = list[2 * i - 1], list[2 * i]
 		if list[2 * i - 1] < 0 or list[2 * i] < 0 then n:fail('paddings: wanted 0 and up, got %s', table.concat(list, ' ')) end
 	end
-	return pairs_of
+	return sizes
 end
 
-local function padded(n, value)
+local function padded(n, o)
 	local x, is_image = n:any(1)
-	local sizes = {}
-	local pairs_of = borders(n, x, is_image)
-	local made = {}
-	for axis = x:dim(), 1, -1 do
-		sizes[#sizes + 1], sizes[#sizes + 2] = pairs_of[axis][1], pairs_of[axis][2]
-		made[axis] = x:size(axis) + pairs_of[axis][1] + pairs_of[axis][2]
-	end
+	local made, rank = {}, x:dim()
+	o.sizes = borders(n, x, is_image)
+	for axis = 1, rank do made[axis] = x:size(axis) + o.sizes[2 * (rank - axis) + 1] + o.sizes[2 * (rank - axis) + 2] end
 	n:bounded(made, n:known(1))
-	if value ~= 0 and x:quantized() then return n:give(n:real(1):pad {sizes = sizes, value = value}, is_image) end
-	return n.value(x:pad {sizes = sizes, value = value}, is_image)
+	if o.value and o.value ~= 0 and x:quantized() then return n:give(n:real(1):pad(o), is_image) end
+	return n.value(x:pad(o), is_image)
 end
 
-function ops.PAD(n) return padded(n, 0) end
+function ops.PAD(n) return padded(n, {}) end
 function ops.PADV2(n)
 	local before = n:real_plain(3)
 	if not n:known(3) then n:fail 'constant_values: wanted a number that does not depend on the inputs, got another' end
-	return padded(n, n.whole(before):view(-1):totable()[1])
+	return padded(n, {value = n.whole(before):view(-1):totable()[1]})
+end
+
+-- x with its edge mirrored, too.
+local function symmetric(n, x, sizes)
+	for i = 1, #sizes, 2 do
+		local axis, list = x:dim() - (i - 1) // 2, {}
+		local size, before, after = x:size(axis), sizes[i], sizes[i + 1]
+		if before > 0 then list[1] = x:narrow(axis, 1, before):flip {axes = {axis}} end
+		list[#list + 1] = x
+		if after > 0 then list[#list + 1] = x:narrow(axis, size - after + 1, after):flip {axes = {axis}} end
+		if #list > 1 then x = tensor.cat(list, {axis = axis, out = x:quantized() and n:spec() or nil}) end
+	end
+	return x
 end
 
 -- The border has the elements next to it: with the one at the edge (SYMMETRIC) or without (REFLECT).
 function ops.MIRROR_PAD(n)
 	local x, is_image = n:any(1)
-	local from = n:option('mode', 0) == 1 and 0 or 1
-	for axis, pair in ipairs(borders(n, x, is_image)) do
-		local size, list = x:size(axis), {}
-		if pair[1] > size - from or pair[2] > size - from then n:fail('paddings: wanted at most %d, got %d', size - from, math.max(pair[1], pair[2])) end
-		if pair[1] > 0 then list[1] = x:narrow(axis, from + 1, pair[1]):flip {axes = {axis}} end
-		list[#list + 1] = x
-		if pair[2] > 0 then list[#list + 1] = x:narrow(axis, size - from - pair[2] + 1, pair[2]):flip {axes = {axis}} end
-		if #list > 1 then x = tensor.cat(list, {axis = axis, out = x:quantized() and n:spec() or nil}) end
+	local from, sizes = n:option('mode', 0) == 1 and 0 or 1, borders(n, x, is_image)
+	for i, size in ipairs(sizes) do
+		local most = x:size(x:dim() - (i - 1) // 2) - from
+		if size > most then n:fail('paddings: wanted at most %d, got %d', most, size) end
 	end
-	return n.value(x, is_image)
+	return n.value(from == 0 and symmetric(n, x, sizes) or x:pad {sizes = sizes, mode = 'reflect'}, is_image)
 end
 
 function ops.REVERSE_V2(n)

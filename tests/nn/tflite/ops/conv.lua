@@ -71,3 +71,31 @@ it('is transposed in integers, with and without a bias', function()
 		assert(equal(y:codes():permute(4, 1, 2, 3), tensor(codes):view(4, 1, 7, 4), 0))
 	end
 end)
+
+local function ops_of(g)
+	local list = {}
+	for _, name in ipairs(g.order) do
+		local op = g:node(name).op
+		if op ~= 'input' and op ~= 'const' and op ~= 'permute' then list[#list + 1] = op end
+	end
+	return table.concat(list, ' ')
+end
+
+-- The codes of LiteRT 2.3's reference kernels.
+it('is transposed in integers', function()
+	local x = tensor.arange(1, 8):to 'float32':view(1, 2, 2, 2):sub(3):mul(0.1):quantize {dtype = 'int8', scheme = 'asymmetric', scale = 0.05, zero_point = -5}
+	local w = tensor.arange(1, 36):to 'float32':view(2, 3, 3, 2):mul(0.7):sin():quantize {dtype = 'int8', axis = 1, scheme = 'symmetric'}
+	local m = tflite.single('TRANSPOSE_CONV', {ints(1, 4, 4, 2), w, x, ints(700, -300)}, {padding = 0, stride_h = 2, stride_w = 2},
+		{fixed = {1, 2, 4}, out = {type = 'INT8', shape = {1, 4, 4, 2}, scale = 0.02, zero = 7}})
+	for _, t in ipairs(m.tensors) do
+		if t.name == 'x4' then t.scale = (w:qparams().scale:view(-1) * 0.05):totable() end
+	end
+	local g = tflite.load(m)
+	assert(ops_of(g) == 'convtranspose2d')
+	assert(equal(g:run(x):codes(), tensor {9, -11, 10, -9, 33, 14, 22, 3, 34, 14, 17, -3, 3, -16, 24, 5, 41, 22, 48, 28, 46, 26, 41, 21, 1, -18, 31, 12,
+		8, -11, 37, 19}:view(1, 4, 4, 2), 0))
+	local ok, message = pcall(run, 'TRANSPOSE_CONV', {ints(1, 9, 4, 2), w, x:dequantize()}, {padding = 0, stride_h = 2, stride_w = 2}, {fixed = {1, 2}})
+	assert(not ok and message:find 'output_shape: wanted a size that the kernel reaches, got 9', message)
+	ok, message = pcall(run, 'TRANSPOSE_CONV', {ints(1, 4, 4, 2), tensor.ones(2, 3, 3, 5), x:dequantize()}, {stride_h = 2, stride_w = 2}, {fixed = {1, 2}})
+	assert(not ok and message:find 'weight: wanted 2 channels, got 5', message)
+end)

@@ -65,3 +65,26 @@ it('repeats, turns and borders', function()
 	local ok, message = pcall(run, 'MIRROR_PAD', {row, tensor {{0, 0}, {3, 1}, dtype = 'int32'}}, {mode = 0}, {fixed = {2}})
 	assert(not ok and message:find 'paddings: wanted at most 2, got 3', message)
 end)
+
+it('is one op of Quoll', function()
+	local function ops_of(...)
+		local g = tflite.load((tflite.single(...)))
+		local list = {}
+		for _, name in ipairs(g.order) do
+			local op = g:node(name).op
+			if op ~= 'input' and op ~= 'const' then list[#list + 1] = op end
+		end
+		return table.concat(list, ' ')
+	end
+	local v = tensor.randn(2, 6)
+	assert(ops_of('STRIDED_SLICE', {v, ints(0, 5), ints(2, 0), ints(1, -2)}, {}, {fixed = {2, 3, 4}}) == 'slice')
+	assert(ops_of('MIRROR_PAD', {v, tensor {{0, 0}, {2, 1}, dtype = 'int32'}}, {mode = 0}, {fixed = {2}}) == 'pad')
+	assert(ops_of('ELU', {v}) == 'elu' and ops_of('PRELU', {v, tensor.randn(6)}, nil, {fixed = {2}}) == 'prelu')
+	-- with channels after a convolution
+	local image = tensor.randn(1, 4, 5, 3)
+	local y = tflite.run('PRELU', {image, tensor {1, 2, 3}:view(1, 1, 3)}, nil, {fixed = {2}})
+	assert(tflite.equal(y, tensor.where(image:gt(0), image, image * tensor {1, 2, 3})))
+	local pads = tensor {{0, 0}, {1, 2}, {2, 0}, {0, 0}, dtype = 'int32'}
+	y = tflite.run('MIRROR_PAD', {image, pads}, {mode = 0}, {fixed = {2}})
+	assert(tflite.equal(y, image:pad {sizes = {0, 0, 2, 0, 1, 2}, mode = 'reflect'}))
+end)
