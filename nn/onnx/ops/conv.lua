@@ -45,27 +45,8 @@ end
 -- Of one axis as of pictures of height 1.
 local function flat(x) return x:unsqueeze(3) end
 
--- Every step-th of `count` slices of an axis.
-local function taken(x, axis, first, count, step)
-	if step == 1 then return x:narrow(axis, first, count) end
-	return x:slice(axis, first, first + (count - 1) * step, step)
-end
-
--- Three axes: the kernel's taps along the first of them are channels of pictures.
-local function deep(n, x, w, b, o, stride, dilation, before, after)
-	local outputs, channels, taps, kh, kw = w:size()
-	if before + after > 0 then x = x:pad {sizes = {0, 0, 0, 0, before, after}} end
-	local count = (x:size(3) - dilation * (taps - 1) - 1) // stride + 1
-	if count < 1 then n:fail('wanted a kernel no larger than the padded input, got %d taps for %d', taps, x:size(3)) end
-	local parts = {}
-	for i = 1, taps do parts[i] = taken(x, 3, (i - 1) * dilation + 1, count, stride) end
-	local batch, planes, height, width = x:size(1), x:size(2), x:size(4), x:size(5)
-	local pictures = tensor.stack(parts, {axis = 3}):permute(1, 4, 2, 3, 5, 6):reshape(batch * count, planes * taps, height, width)
-	local function flattened() return w:reshape(outputs, channels * taps, kh, kw) end
-	local rows = n.known(w) and n:once('rows', flattened) or flattened()
-	local y = b and pictures:conv2d(rows, b, o) or pictures:conv2d(rows, o)
-	return y:reshape(batch, count, outputs, y:size(3), y:size(4)):permute(1, 3, 2, 4, 5)
-end
+-- {front, back, top, bottom, left, right}
+local function six(begins, ends) return {begins[1], ends[1], begins[2], ends[2], begins[3], ends[3]} end
 
 function ops.Conv(n, x, w, b)
 	local axes, kernel = x:dim() - 2, {}
@@ -79,8 +60,8 @@ function ops.Conv(n, x, w, b)
 		return y:squeeze(3)
 	end
 	if axes == 3 then
-		local function two(list) return {list[2], list[3]} end
-		return deep(n, x, w, b, options(two(stride), two(dilation), two(begins), two(ends), groups), stride[1], dilation[1], begins[1], ends[1])
+		local o = {stride = stride, dilation = dilation, pad = six(begins, ends), groups = groups ~= 1 and groups or nil}
+		return x:conv3d(w, b, o)
 	end
 	if axes ~= 2 then n:fail('wanted 1 to 3 axes beside batch and channels, got %d', axes) end
 	local o = options(stride, dilation, begins, ends, groups)
@@ -128,4 +109,4 @@ function ops.ConvTranspose(n, x, w, b)
 	return axes == 1 and y:squeeze(3) or y
 end
 
-return {ops = ops, pads_of = pads_of, each = each, short = short, short_pads = short_pads}
+return {ops = ops, pads_of = pads_of, each = each, short = short, short_pads = short_pads, six = six}

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- Pooling over 1 to 3 axes beside batch and channels: those of one axis as pictures of height 1, those of three as pictures and then
--- along the first of them, which is the same for largest numbers, sums and means.
+-- Pooling over 1 to 3 axes beside batch and channels: those of one axis as pictures of height 1, those of three by the ops for volumes, or
+-- as pictures and then along the first axis, which is the same for sums.
 local internal = select(2, ...)
 local conv = internal.import 'nn/onnx/ops/conv'
 local ops = {}
@@ -34,7 +34,12 @@ local function pooled(x, w, f)
 	return y:reshape(b, c, y:size(3), h, v)
 end
 
-local function is_one(list) return list[1] == 1 and list[2] == 1 end
+-- Options for volumes.
+local function deep(w)
+	return {stride = w.stride, pad = conv.six(w.begins, w.ends), ceilmode = w.ceil or nil}
+end
+
+local function is_one(list) return list[1] == 1 and list[2] == 1 and (list[3] or 1) == 1 end
 local function is_zero(pad) return pad[1] == 0 and pad[2] == 0 and pad[3] == 0 and pad[4] == 0 end
 
 -- Without what is the default.
@@ -65,9 +70,14 @@ function ops.MaxPool(n, x)
 		if x:dim() == 3 then return y:squeeze(3), places:squeeze(3) end
 		return y, places
 	end
-	local function largest(y, o) return y:maxpool2d(short(o)) end
-	if n.is_float(x) or x:quantized() then return pooled(x, w, largest) end
-	return pooled(x:to 'float32', w, largest):to(dtype)
+	local function largest(y)
+		if y:dim() < 5 then return pooled(y, w, function(z, o) return z:maxpool2d(short(o)) end) end
+		local o = deep(w)
+		o.dilation = w.dilation
+		return y:maxpool3d(w.k, o)
+	end
+	if n.is_float(x) or x:quantized() then return largest(x) end
+	return largest(x:to 'float32'):to(dtype)
 end
 
 ---------------------------------------------------------------- sums and means
@@ -104,8 +114,13 @@ local function dilated(n, x, o, include)
 end
 
 function ops.AveragePool(n, x)
-	local include = n:attr('count_include_pad', 0) ~= 0
-	return pooled(x, window(n, x), function(y, o)
+	local include, w = n:attr('count_include_pad', 0) ~= 0, window(n, x)
+	if x:dim() == 5 and is_one(w.dilation) then
+		local o = deep(w)
+		o.countincludepad = include
+		return x:avgpool3d(w.k, o)
+	end
+	return pooled(x, w, function(y, o)
 		if not is_one(o.dilation) then return dilated(n, y, o, include) end
 		local given = short(o)
 		if not include and (given.pad or given.ceilmode) then given.countincludepad = false end

@@ -216,7 +216,7 @@ end
 -- Sums of any size are exact: of codes, or in float64.
 function ops.ConvInteger(n, x, w, x_zero, w_zero)
 	local conv = internal.import 'nn/onnx/ops/conv'.ops.Conv
-	if n.known(w) and (not x_zero or n.known(x_zero)) then
+	if x:dim() < 5 and n.known(w) and (not x_zero or n.known(x_zero)) then -- volumes have no integer path
 		local codes = one_number(w_zero) and as_codes(n, w, w_zero) or quantized(n, w, tensor.ones(w:size(1)), w_zero, 1)
 		return to(conv(n, as_codes(n, x, x_zero), codes), 'int32')
 	end

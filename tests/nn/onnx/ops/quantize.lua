@@ -31,6 +31,13 @@ it('multiplies integers', function()
 	local x = u8(1, 2, 3, 4):view(1, 1, 2, 2)
 	assert(equal(run('ConvInteger', {x, i8(1, 1, 1, -1):view(1, 1, 2, 2), number(1, 'uint8')}, nil, {fixed = {2, 3}}), {{{{0}}}}))
 	assert(equal(run('ConvInteger', {x, i8(1, 1, 1, -1):view(1, 1, 2, 2), number(1, 'uint8')}), {{{{0}}}}))
+	-- volumes: a sum that float32 has not
+	local wide = tensor.full {1, 600, 1, 2, 2, value = 255}:to 'uint8'
+	local rows = tensor.full {1, 600, 1, 2, 2, value = 127}:to 'int8'
+	rows[1][1][1][1][1] = 126
+	for _, fixed in ipairs {{}, {2}} do
+		assert(equal(run('ConvInteger', {wide, rows}, nil, {fixed = fixed}), tensor {2400 * 255 * 127 - 255, dtype = 'int32'}:view(1, 1, 1, 1, 1), 0))
+	end
 end)
 
 it('has QLinear ops', function()
