@@ -206,8 +206,8 @@ static bool is_whole(const struct tensor_message *t)
 	struct wire w;
 	uint64_t wanted = 0;
 
-	if (t->lists != 1 || !wire_of(t->type, &w) ||
-		bytes_of(t->ctx, &w, t->rank, t->shape, &wanted) || wanted != t->size)
+	if (t->lists != 1 || !wire_of(t->type, &w) || bytes_of(t->ctx, &w, t->rank, t->shape, &wanted) ||
+		wanted != t->size)
 		return false;
 	return (t->list == FLOATS && w.of.dtype == QL_float32) || (t->list == DOUBLES && w.of.dtype == QL_float64);
 }
@@ -267,5 +267,5 @@ enum ql_status ql_onnx_tensor(const struct ql_reader *r, uint64_t offset, uint64
 	if (status)
 		return status;
 	return t.raw || is_whole(&t) ? ql_onnx_elements(r, t.offset, t.size, t.type, t.rank, t.shape, out)
-		     : read_numbers(r, offset, size, &t, out);
+				     : read_numbers(r, offset, size, &t, out);
 }
