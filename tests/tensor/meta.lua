@@ -36,6 +36,24 @@ it('computes nothing', function()
 	for _ = 1, 20 do y = (y + 1):relu() end
 	assert(y:size(4) == 1024)
 	assert(not pcall(function() return big:matmul(tensor.ones(3, 3)) end))
+	local wide = meta(64, 64, 512, 1024) -- 8 GiB, were they there
+	local list = {}
+	for i = 1, 16 do list[i] = wide:to 'float16':permute(2, 1, 4, 3):contiguous():reshape(64, -1):clone() end
+	assert(list[16]:size(2) == 64 * 512 * 1024 and list[16]:dtype() == 'float16')
+end)
+
+it('may be written into', function()
+	for _ = 1, 3 do
+		local list = {}
+		for i = 1, 50 do
+			list[i] = meta(i, 7)
+			list[i]:fill_(i)
+			list[i]:narrow(2, 1, 2):add_(1)
+		end
+		list = nil -- luacheck: ignore 311
+		collectgarbage()
+	end
+	assert(meta(3):size(1) == 3)
 end)
 
 it('leaves no rows in the ledger', function()
