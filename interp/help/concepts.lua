@@ -279,11 +279,11 @@ concept_of('onnx', function()
 version that the model imports. One axis may stay the batch, all other sizes are numbers (inputs=), so what hangs on sizes is computed when
 the file is read, and an If takes one branch.
 
-]] .. lines_of(handlers.names '') .. '\n\nOf com.microsoft, as quantizers write them:\n\n' .. lines_of(handlers.names 'com.microsoft') .. [[
+]] .. lines_of(handlers.names '') .. '\n\nOf com.microsoft, as quantizers and exporters of language models write them:\n\n' .. lines_of(handlers.names 'com.microsoft') .. [[
 
 
 Ops whose results have sizes that depend on values (NonZero, Unique, Compress, NonMaxSuppression), loops (Loop, Scan), sequences, strings, random
-numbers and training are refused, as are the fused float ops of onnxruntime's optimizer: export the model without optimization. Models
+numbers and training are refused, as are other fused float ops of onnxruntime's optimizer: export the model without optimization. Models
 that are refused name every op that is missing. `graph.load` reads the file; `nn.Graph` makes the graph a module.]]
 end, [[print(pcall(graph.load, 'missing.onnx'))  --> false	...]])
 

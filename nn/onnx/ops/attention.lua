@@ -185,24 +185,29 @@ local function rotated(n, x, cos, sin, part, axis)
 	return part < x:size(4) and tensor.cat({y, x:narrow(4, part + 1, x:size(4) - part)}, {axis = 4}) or y
 end
 
--- Tables of (positions, pairs), or with no position_ids of (batch, steps, pairs).
-function ops.RotaryEmbedding(n, x, cos, sin, ids)
-	local shape, heads, y = {x:size()}, n:attr('num_heads', 0), x
+-- Tables (1 or batch, steps, pairs); heads: of x of three axes.
+local function rotary(n, x, cos, sin, heads)
+	local shape, y = {x:size()}, x
 	if #shape == 3 then
 		if heads < 1 or shape[3] % heads ~= 0 then n:fail('num_heads: wanted a divisor of %d, got %d', shape[3], heads) end
 		y = x:reshape(shape[1], shape[2], heads, shape[3] // heads)
 	end
 	local width, part = y:size(4), n:attr('rotary_embedding_dim', 0)
 	if part == 0 then part = width end
-	if part < 0 or part % 2 ~= 0 or part > width or cos:size(cos:dim()) ~= part // 2 then
+	if part < 0 or part % 2 ~= 0 or part > width or cos:size(3) ~= part // 2 then
 		n:fail('rotary_embedding_dim: wanted an even number up to %d, with tables of half of it, got %d', width, part)
-	end
-	if ids then
-		local rows = n.positions(ids)
-		cos, sin = cos:embedding(rows), sin:embedding(rows)
 	end
 	local z = rotated(n, y, cos, sin, part, #shape == 3 and 3 or 2) -- the axis of heads
 	return #shape == 3 and z:reshape(table.unpack(shape)) or z
 end
 
-return ops
+-- Tables of (positions, pairs), or with no position_ids of (batch, steps, pairs).
+function ops.RotaryEmbedding(n, x, cos, sin, ids)
+	if ids then
+		local rows = n.positions(ids)
+		cos, sin = cos:embedding(rows), sin:embedding(rows)
+	end
+	return rotary(n, x, cos, sin, n:attr('num_heads', 0))
+end
+
+return {ops = ops, rotary = rotary}
