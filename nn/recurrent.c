@@ -27,12 +27,13 @@ static enum ql_status check_shape(struct ql_ctx *ctx, const struct ql_call *call
 		ql_shape_text(rank, wanted, a), ql_shape_text(t->rank, t->shape, b));
 }
 
-static enum ql_status check_dtypes(struct ql_ctx *ctx, const struct ql_call *call)
+/* n_in: operands without the lengths */
+static enum ql_status check_dtypes(struct ql_ctx *ctx, const struct ql_call *call, int n_in)
 {
 	bool wide = ql_operand_dtype(call->in[0]) == QL_float64;
 	char text[QL_SHAPE_TEXT];
 
-	for (int i = 0; i < call->n_in; i++) {
+	for (int i = 0; i < n_in; i++) {
 		unsigned dtype = ql_operand_dtype(call->in[i]);
 
 		if (!ql_dtype_is_float(dtype) || (dtype == QL_float64) != wide)
@@ -43,13 +44,28 @@ static enum ql_status check_dtypes(struct ql_ctx *ctx, const struct ql_call *cal
 	return QL_OK;
 }
 
+static enum ql_status check_lengths(struct ql_ctx *ctx, const struct ql_call *call, const struct ql_sequences *g)
+{
+	const struct ql_tensor *t = call->in[g->lengths];
+	char text[QL_SHAPE_TEXT];
+
+	if (t->rank == 1 && t->shape[0] == g->batch)
+		return QL_OK;
+	return ql_fail(ctx, QL_ERR_SHAPE, "%s: lengths: wanted integers (%lld), one for each row of the batch, got %s",
+		call->op->doc.name, (long long)g->batch, ql_tensor_text(t, text));
+}
+
 static enum ql_status check_operands(
 	struct ql_ctx *ctx, const struct ql_call *call, const struct ql_recurrent_cell *cell)
 {
 	struct ql_sequences g = ql_sequences_of(call, cell);
 	int64_t gates;
-	enum ql_status status = QL_OK;
+	char text[QL_SHAPE_TEXT];
+	int n_in = call->n_in - (g.lengths ? 1 : 0);
+	enum ql_status status = check_dtypes(ctx, call, n_in);
 
+	if (status)
+		return status;
 	if (__builtin_mul_overflow(g.hidden, (int64_t)cell->gates, &gates))
 		return ql_fail(ctx, QL_ERR_OVERFLOW, "%s: h: hidden size %lld is too large", call->op->doc.name,
 			(long long)g.hidden);
@@ -62,12 +78,15 @@ static enum ql_status check_operands(
 		status = check_shape(ctx, call, g.first, "w_ih", 2, gates, g.input);
 	if (!status)
 		status = check_shape(ctx, call, g.first + 1, "w_hh", 2, gates, g.hidden);
-	if (!status && call->n_in == g.first + 3)
+	if (!status && n_in == g.first + 3)
 		return ql_fail(
 			ctx, QL_ERR_ARGUMENT, "%s: b_hh: wanted both biases or none, got one", call->op->doc.name);
-	for (int i = g.first + 2; i < call->n_in && !status; i++)
+	if (!status && n_in > g.first + 4)
+		return ql_fail(ctx, QL_ERR_DTYPE, "%s: lengths: wanted integers (%lld), got %s", call->op->doc.name,
+			(long long)g.batch, ql_tensor_text(call->in[n_in - 1], text));
+	for (int i = g.first + 2; i < n_in && !status; i++)
 		status = check_shape(ctx, call, i, i == g.first + 2 ? "b_ih" : "b_hh", 1, gates, 0);
-	return status;
+	return status || !g.lengths ? status : check_lengths(ctx, call, &g);
 }
 
 /* What is saved for backward, (rows, width hidden) in the dtype of the computation, is the last result. */
@@ -94,9 +113,7 @@ enum ql_status ql_recurrent_infer(struct ql_ctx *ctx, struct ql_call *call, cons
 	if (x->rank != 3 || h->rank != 2)
 		return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted x with 3 axes and h (batch, hidden), got %s and %s",
 			call->op->doc.name, ql_shape_text(x->rank, x->shape, a), ql_shape_text(h->rank, h->shape, b));
-	status = check_dtypes(ctx, call);
-	if (!status)
-		status = check_operands(ctx, call, cell);
+	status = check_operands(ctx, call, cell);
 	if (status)
 		return status;
 	memcpy(shape, x->shape, sizeof(shape));
@@ -138,7 +155,7 @@ static enum ql_status plain_operands(struct ql_ctx *ctx, struct ql_call *call, u
 	}
 	n = 0;
 	for (int i = 0; i < call->n_in && !status; i++) {
-		if (done >> i & 1)
+		if (done >> i & 1 || ql_dtype_is_integer(ql_operand_dtype(call->in[i]))) /* lengths */
 			continue;
 		if (call->in[i]->q)
 			plain[i] = ql_tensor_keep(decoded[n++]);
@@ -154,8 +171,9 @@ static enum ql_status plain_operands(struct ql_ctx *ctx, struct ql_call *call, u
 /* The tensors of a call, in the dtype of the computation. */
 struct forward {
 	struct ql_tensor *in[QL_RECURRENT_IN], *y, *h, *c, *kept;
-	struct ql_tensor *w;      /* dense codes of w_hh for the integer product; NULL: use in[] */
-	struct ql_tensor *hidden; /* the product of the only step with w_hh; NULL: steps compute it */
+	struct ql_tensor *w;       /* dense codes of w_hh for the integer product; NULL: use in[] */
+	struct ql_tensor *hidden;  /* the product of the only step with w_hh; NULL: steps compute it */
+	struct ql_tensor *lengths; /* int64; NULL: none */
 };
 
 /* Bits of weights whose codes are decoded in parts: by the products of x, of the only step, or while panels for all steps are packed.
@@ -226,59 +244,73 @@ static enum ql_status project(
 }
 
 /* With one step there is nothing to pack w_hh for: its product reads it as it is, by all threads. */
-static enum ql_status only_step(
-	struct ql_ctx *ctx, const struct ql_call *call, const struct ql_sequences *g, struct forward *f)
+static enum ql_status only_step(struct ql_ctx *ctx, const struct ql_call *call, const struct ql_recurrent_cell *cell,
+	const struct ql_sequences *g, struct forward *f)
 {
 	struct ql_tensor *w = f->in[g->first + 1];
 
-	if (g->steps > 1 || g->dtype != QL_float32 || f->w)
+	if (cell->early || g->steps > 1 || g->dtype != QL_float32 || f->w)
 		return QL_OK;
 	return linear_product(ctx, f->in[1], w ? w : call->in[g->first + 1], &f->hidden);
 }
 
-/* Copies the states after the last step. */
+/* Copies the states after the last step of each sequence, which may have none. */
 static void copy_last(const struct ql_steps *j, struct forward *f)
 {
 	int64_t n = j->g.hidden, width = j->cell->width;
 
 	for (int64_t b = 0; b < j->g.batch; b++) {
-		int64_t row = ql_steps_row(j, b, j->g.steps - 1);
+		int64_t end = ql_steps_end(j, b), row = ql_steps_row(j, b, end - 1);
+		bool any = end > ql_steps_begin(j, b);
 
-		memcpy(ql_steps_at(j, ql_tensor_data(f->h), b * n), ql_steps_at(j, j->y, row * n),
-			(size_t)n * j->g.size);
+		memcpy(ql_steps_at(j, ql_tensor_data(f->h), b * n),
+			any ? ql_steps_at(j, j->y, row * n) : ql_steps_at(j, j->h, b * n), (size_t)n * j->g.size);
 		if (f->c)
 			memcpy(ql_steps_at(j, ql_tensor_data(f->c), b * n),
-				ql_steps_at(j, j->kept, (row + 1) * width * n - n), (size_t)n * j->g.size);
+				any ? ql_steps_at(j, j->kept, (row + 1) * width * n - n) : ql_steps_at(j, j->c, b * n),
+				(size_t)n * j->g.size);
 	}
+}
+
+/* Takes zeros for biases that are not given, and memory of the steps. */
+static enum ql_status take_memory(
+	struct ql_ctx *ctx, const struct ql_sequences *g, const struct forward *f, struct ql_steps *j)
+{
+	size_t sums = (size_t)(j->cell->gates * g->hidden) * g->size;
+	char *zeros = ql_scratch_take(ctx, sums);
+	uint64_t bytes;
+
+	j->product = f->hidden ? ql_tensor_data(f->hidden) : NULL;
+	if (!zeros || !ql_size_mul((uint64_t)g->batch, sums, &bytes) ||
+		(!j->product && !(j->product = ql_scratch_take(ctx, bytes))))
+		return QL_ERR_MEMORY;
+	if (j->cell->early && !(j->reset = ql_scratch_take(ctx, bytes / (uint64_t)j->cell->gates)))
+		return QL_ERR_MEMORY;
+	memset(zeros, 0, sums);
+	j->bias_in = g->bias ? ql_tensor_data(f->in[g->first + 2]) : zeros;
+	j->bias_hidden = g->bias ? ql_tensor_data(f->in[g->first + 3]) : zeros;
+	return QL_OK;
 }
 
 /* weight: w_hh as it was given */
 static enum ql_status steps_forward(struct ql_ctx *ctx, const struct ql_sequences *g,
 	const struct ql_recurrent_cell *cell, struct ql_tensor *weight, struct forward *f)
 {
-	size_t sums = (size_t)(cell->gates * g->hidden) * g->size;
 	struct ql_steps j = {.ctx = ctx,
 		.cell = cell,
 		.g = *g,
 		.h = ql_tensor_data(f->in[1]),
+		.c = cell->c ? ql_tensor_data(f->in[2]) : NULL,
 		.y = ql_tensor_data(f->y),
-		.kept = ql_tensor_data(f->kept)};
-	uint64_t bytes;
-	char *zeros = ql_scratch_take(ctx, sums);
-	enum ql_status status;
+		.kept = ql_tensor_data(f->kept),
+		.lengths = f->lengths ? ql_tensor_data(f->lengths) : NULL};
+	enum ql_status status = take_memory(ctx, g, f, &j);
 
-	j.product = f->hidden ? ql_tensor_data(f->hidden) : NULL;
-	if (!zeros || !ql_size_mul((uint64_t)g->batch, sums, &bytes) ||
-		(!j.product && !(j.product = ql_scratch_take(ctx, bytes))))
-		return QL_ERR_MEMORY;
-	memset(zeros, 0, sums);
-	j.c = cell->c ? ql_tensor_data(f->in[2]) : NULL;
-	j.bias_in = g->bias ? ql_tensor_data(f->in[g->first + 2]) : zeros;
-	j.bias_hidden = g->bias ? ql_tensor_data(f->in[g->first + 3]) : zeros;
-	if (f->hidden) {
+	if (status)
+		return status;
+	if (f->hidden)
 		j.w = (struct ql_steps_factor){.given = true};
-		status = QL_OK;
-	} else if (f->w)
+	else if (f->w)
 		status = ql_steps_factor_int(ctx, f->w, g->batch, &j.w);
 	else
 		status = ql_steps_factor_of(ctx, f->in[g->first + 1] ? f->in[g->first + 1] : weight, true, &j.w);
@@ -348,11 +380,13 @@ enum ql_status ql_recurrent_eval(struct ql_ctx *ctx, struct ql_call *call, const
 		status = plain_operands(ctx, call, g.dtype,
 			(integer ? 1u | 1u << g.first : 0) | (f.w ? 1u << (g.first + 1) : 0) | coded, reason, f.in);
 	if (!status)
+		status = ql_sequences_lengths(ctx, call, &g, &f.lengths);
+	if (!status)
 		status = make_results(ctx, call, cell, &g, &f);
 	if (!status)
 		status = project(ctx, call, &g, &f, cell->gates);
 	if (!status)
-		status = only_step(ctx, call, &g, &f);
+		status = only_step(ctx, call, cell, &g, &f);
 	if (!status)
 		status = steps_forward(ctx, &g, cell, call->in[g.first + 1], &f);
 	if (!status)
@@ -364,6 +398,6 @@ enum ql_status ql_recurrent_eval(struct ql_ctx *ctx, struct ql_call *call, const
 	if (!status && call->n_out > (cell->c ? 3 : 2))
 		call->out[call->n_out - 1] = ql_tensor_keep(f.kept);
 	release_all(ctx, f.in, QL_RECURRENT_IN);
-	release_all(ctx, (struct ql_tensor *[]){f.y, f.h, f.c, f.kept, f.w, f.hidden}, 6);
+	release_all(ctx, (struct ql_tensor *[]){f.y, f.h, f.c, f.kept, f.w, f.hidden, f.lengths}, 7);
 	return status;
 }

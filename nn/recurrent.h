@@ -2,8 +2,8 @@
  * A recurrent layer over a whole sequence as one op. A cell is two functions of one row (one sequence of the batch,
  * one step), forward and backward; the engine handles products, layouts, dtypes, threads and saved states.
  *
- * Operands: x, h, (c,) w_ih, w_hh (, b_ih, b_hh). Results: y, h (, c), then, for backward only, the values that the
- * cell saves of every step.
+ * Operands: x, h, (c,) w_ih, w_hh (, b_ih, b_hh) (, lengths). Results: y, h (, c), then, for backward only, the values
+ * that the cell saves of every step. Lengths are integers, by which they are known.
  */
 #ifndef QUOLL_NN_RECURRENT_H
 #define QUOLL_NN_RECURRENT_H
@@ -19,8 +19,9 @@ struct ql_cell_row {
 	const void *hidden;                /* (gates n): the previous h times w_hh */
 	const void *bias_in, *bias_hidden; /* (gates n) each */
 	const void *before;                /* (n): the previous c if the cell has one, else the previous h */
-	void *kept; /* (width n): x times w_ih in the first gates n; receives the values for backward */
-	void *h;    /* (n): receives h */
+	void *kept;  /* (width n): x times w_ih in the first gates n; receives the values for backward */
+	void *h;     /* (n): receives h */
+	void *reset; /* (n): receives, in the first stage of a cell with `early`, what the other products are of */
 };
 
 /* The same row in the backward pass. */
@@ -31,8 +32,9 @@ struct ql_cell_back {
 	/* (n): with c, the gradient of c, replaced with that of the previous c. Else the part of the gradient of h
 	 * that bypasses the product, replaced with that of the previous h. */
 	void *carry;
-	void *din;     /* (gates n): receives the gradient of the sums on the side of x */
-	void *dhidden; /* (gates n): on the side of h; the same memory as din unless the cell has `split` */
+	void *din;          /* (gates n): receives the gradient of the sums on the side of x */
+	void *dhidden;      /* (gates n): on the side of h; the same memory as din unless the cell has `split` */
+	const void *dreset; /* (n): the gradient of `reset`, in the second stage of a cell with `early` */
 };
 
 typedef void ql_cell_fn(const struct ql_cell_row *row);
@@ -40,12 +42,19 @@ typedef void ql_cell_back_fn(const struct ql_cell_back *row);
 
 struct ql_recurrent_cell {
 	int gates, width;
-	bool c;                 /* has a second state */
-	bool split;             /* the gradients of the sides of x and h differ */
+	bool c;     /* has a second state */
+	bool split; /* the gradients of the sides of x and h differ */
+	/* 0, or the gates whose products are of h: then `reset` computes them and a state of which the other products are,
+	 * whose parts of din `back` gives; `reset_back` gives those of the first. The first saved value is the factor. */
+	int early;
 	ql_cell_fn *const *f32; /* QL_SIMD_VARIANTS of them */
 	ql_cell_fn *f64;
 	ql_cell_back_fn *const *back_f32;
 	ql_cell_back_fn *back_f64;
+	ql_cell_fn *const *reset_f32;
+	ql_cell_fn *reset_f64;
+	ql_cell_back_fn *const *reset_back_f32;
+	ql_cell_back_fn *reset_back_f64;
 };
 
 /* Part g of n numbers of an array of the row. */
@@ -62,13 +71,13 @@ enum ql_status ql_recurrent_back_infer(struct ql_ctx *ctx, struct ql_call *call)
 enum ql_status ql_recurrent_back_eval(struct ql_ctx *ctx, struct ql_call *call);
 
 /* The steps backward as an op in no table. Operands: the gradients of y, h (, c), the saved values, w_hh, then c or,
- * for a cell without it, h and y. Results: din, the gradient of h before the first step, then that of c or, with
- * `split`, dhidden. */
+ * for a cell without it, h and y; then lengths. Results: din, the gradient of h before the first step, then that of c or,
+ * with `split`, dhidden; backwards with lengths also a column that is 1 where a sequence begins, else 0. */
 #define QL_RECURRENT_BACK(variable, text, the_cell) \
 	static const struct ql_op variable = {.doc = {.name = text, .attrs = attrs}, \
 		.arity_min = 6, \
-		.arity_max = 6, \
-		.outputs = 3, \
+		.arity_max = 7, \
+		.outputs = 4, \
 		.flags = QL_NATIVE, \
 		.infer = ql_recurrent_back_infer, \
 		.eval = ql_recurrent_back_eval, \
@@ -79,13 +88,16 @@ enum ql_status ql_recurrent_back_eval(struct ql_ctx *ctx, struct ql_call *call);
 /* clang-format off */
 #define QL_RECURRENT_ATTRS \
 	{"batchfirst", QL_ATTR_BOOL, 0, NULL, "x is (batch, steps, input) (default), else (steps, batch, input)"}, \
-	{"states", QL_ATTR_STRING, 0, "int8", "'int8': quantize h of each sequence at each step (default: h stays float)"}
+	{"states", QL_ATTR_STRING, 0, "int8", "'int8': quantize h of each sequence at each step (default: h stays float)"}, \
+	{"reverse", QL_ATTR_BOOL, 0, NULL, "from the last step to the first (default false)"}, \
+	{"lengths", QL_ATTR_TENSOR, QL_OPERAND, "int", "integers (batch): steps of each sequence; y is 0 after them"}
 /* clang-format on */
 #define QL_RECURRENT_TEXT \
 	"x is (batch, steps, input), with batchfirst=false (steps, batch, input), and y has the same layout; neither costs a " \
 	"copy. w_ih is (gates*hidden, input), w_hh (gates*hidden, hidden), the biases (gates*hidden), both or none; the layout " \
 	"of PyTorch's weights. Computes in float32, in float64 when all operands are, and rounds the results to the dtype of x. Quantized x and w_ih are " \
-	"multiplied as x:linear(w_ih) does. With states='int8' and w_hh in symmetric int8, by rows or as a whole, each row of h is " \
+	"multiplied as x:linear(w_ih) does. With reverse the layer runs from the last step to the first; y has the order of x. With lengths " \
+	"the states of a sequence stay after its last step, where y is 0, and reverse begins there, as with PyTorch's packed sequences. With states='int8' and w_hh in symmetric int8, by rows or as a whole, each row of h is " \
 	"quantized by 'int8/1' at each step and multiplied in integers. Of other quantized weights w_ih is decoded in parts within its " \
 	"product, so is w_hh if there is one step; with more it is decoded once a call. "
 

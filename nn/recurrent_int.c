@@ -141,8 +141,8 @@ static float encode(const struct ql_steps_factor *f, const float *x, uint8_t *to
 	return scale;
 }
 
-void ql_steps_multiply_int(
-	const struct ql_steps_factor *f, int64_t first, int64_t m, const float *a, int64_t a_row, float *c, int64_t ldc)
+void ql_steps_multiply_int(const struct ql_steps_factor *f, int64_t from, int64_t to, int64_t first, int64_t m,
+	const float *a, int64_t a_row, float *c, int64_t ldc)
 {
 	int mr = f->kernel->mr, nr = f->kernel->nr;
 	uint8_t *codes = f->codes + first * f->lda;
@@ -151,7 +151,7 @@ void ql_steps_multiply_int(
 
 	for (int64_t i = 0; i < m; i++)
 		scale[i] = encode(f, a + i * a_row, codes + i * f->lda);
-	for (int64_t j = 0; j < f->n; j += nr)
+	for (int64_t j = from / nr * nr; j < to; j += nr)
 		for (int64_t i = 0; i < m; i += mr) {
 			int rows = (int)ql_min64(mr, m - i), columns = (int)ql_min64(nr, f->n - j);
 

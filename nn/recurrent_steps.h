@@ -9,7 +9,7 @@
 #include "nn/recurrent.h"
 #include "tensor/gemm/gemm.h"
 
-#define QL_RECURRENT_IN 7 /* maximum operands */
+#define QL_RECURRENT_IN 8 /* maximum operands */
 #define QL_STEPS_BLOCK 24 /* maximum sequences per task: w_hh is read once per block and step */
 
 /* Sizes and layout; rows count (batch, step) pairs. */
@@ -17,12 +17,17 @@ struct ql_sequences {
 	int64_t batch, steps, input, hidden, rows;
 	int64_t row, step; /* distance in rows of sequences and of steps */
 	int first;         /* index of w_ih among the operands */
-	bool bias;
+	int lengths;       /* index of the lengths; 0: none */
+	bool bias, reverse;
 	unsigned dtype; /* dtype of the computation */
 	size_t size;    /* bytes of its elements */
 };
 
 struct ql_sequences ql_sequences_of(const struct ql_call *call, const struct ql_recurrent_cell *cell);
+
+/* Gives the lengths as int64, NULL if there are none; fails if one is not within the steps. */
+enum ql_status ql_sequences_lengths(
+	struct ql_ctx *ctx, const struct ql_call *call, const struct ql_sequences *g, struct ql_tensor **out);
 
 /* A matrix (k, n) by which rows of h or of gradients are multiplied at each step. */
 struct ql_steps_factor {
@@ -49,24 +54,27 @@ bool ql_steps_int_fits(const struct ql_tensor *w, const char **reason);
 /* Makes the factor from the transpose of a dense w (n, k) that fits. */
 enum ql_status ql_steps_factor_int(
 	struct ql_ctx *ctx, const struct ql_tensor *w, int64_t batch, struct ql_steps_factor *f);
-/* Multiplies rows first..first+m-1 of the batch; m <= QL_STEPS_BLOCK. */
-void ql_steps_multiply_int(const struct ql_steps_factor *f, int64_t first, int64_t m, const float *a, int64_t a_row,
-	float *c, int64_t ldc);
+/* Multiplies rows first..first+m-1 of the batch by columns from..to-1, and others beside them; m <= QL_STEPS_BLOCK. */
+void ql_steps_multiply_int(const struct ql_steps_factor *f, int64_t from, int64_t to, int64_t first, int64_t m,
+	const float *a, int64_t a_row, float *c, int64_t ldc);
 
 /* Forward: from h and c to y and kept; backward: from dy and kept to din and dhidden. All dense, of the geometry's
- * dtype. */
+ * dtype. Steps count in the order of the forward computation. */
 struct ql_steps {
 	struct ql_ctx *ctx;
 	const struct ql_recurrent_cell *cell;
 	struct ql_sequences g;
 	struct ql_steps_factor w;
-	bool back;
-	int64_t block;     /* sequences of a task */
-	int64_t now;       /* the step that all threads take together */
-	const char *h, *c; /* (batch, hidden): before the first step */
-	char *y, *kept;    /* (rows, hidden), (rows, width hidden) */
+	struct ql_steps_factor late; /* backward of a cell with `early`: the rows of the other gates, which w has not */
+	const int64_t *lengths;      /* (batch); NULL: all have all steps */
+	bool back, second;           /* second: the second stage of a step of a cell with `early` */
+	int64_t block;               /* sequences of a task */
+	int64_t now;                 /* the step that all threads take together */
+	const char *h, *c;           /* (batch, hidden): before the first step */
+	char *y, *kept;              /* (rows, hidden), (rows, width hidden) */
 	const char *bias_in, *bias_hidden;
 	char *product; /* (batch, gates hidden): scratch */
+	char *reset; /* (batch, hidden): scratch of a cell with `early`: the state that is multiplied, or its gradient */
 	const char *dy;
 	char *dh, *carry;    /* (batch, hidden) */
 	char *din, *dhidden; /* (rows, gates hidden) */
@@ -81,7 +89,17 @@ static inline void *ql_steps_at(const struct ql_steps *j, const char *array, int
 /* The row of sequence b at step t. */
 static inline int64_t ql_steps_row(const struct ql_steps *j, int64_t b, int64_t t)
 {
-	return b * j->g.row + t * j->g.step;
+	return b * j->g.row + (j->g.reverse ? j->g.steps - 1 - t : t) * j->g.step;
+}
+
+/* The first step of sequence b, and the one after its last. */
+static inline int64_t ql_steps_begin(const struct ql_steps *j, int64_t b)
+{
+	return j->lengths && j->g.reverse ? j->g.steps - j->lengths[b] : 0;
+}
+static inline int64_t ql_steps_end(const struct ql_steps *j, int64_t b)
+{
+	return j->lengths && !j->g.reverse ? j->lengths[b] : j->g.steps;
 }
 
 /* Runs all steps; sets back, block and now. */

@@ -201,6 +201,8 @@ static bool operands_of(const struct ql_gpu_call *call, struct operands *o, stru
 	*o = {};
 	if (call->n_in < 4 || in[0].rank != 3 || in[1].rank != 2)
 		return ql_refuse(p, "wanted x with 3 axes and h (batch, hidden)");
+	if (!ql_option_integer(call, "resetafter", 1))
+		return ql_refuse(p, "a reset before the product");
 	o->g = geometry_of(call, &in[0], &in[1]);
 	o->x = &in[0];
 	o->h = &in[1];
@@ -208,6 +210,8 @@ static bool operands_of(const struct ql_gpu_call *call, struct operands *o, stru
 	rest = in + (o->g.two ? 3 : 2);
 	o->w_in = &rest[0];
 	o->w_hidden = &rest[1];
+	if ((call->n_in - (o->g.two ? 3 : 2)) % 2)
+		return ql_refuse(p, "lengths of sequences");
 	if (call->n_in == (o->g.two ? 7 : 6)) {
 		o->bias_in = &rest[2];
 		o->bias_hidden = &rest[3];
@@ -329,13 +333,14 @@ static void run_parts(struct ql_inner *p, const struct operands *o, const struct
 	f.kept = call->n_out > given ? static_cast<T *>(call->out[given].at) : NULL;
 	if (!p->place || o->g.batch * o->g.hidden == 0)
 		return;
-	for (f.t = 0; f.t < o->g.steps && ql_inner_good(p); f.t++) {
-		if (f.t > 0) {
+	for (int64_t i = 0; i < o->g.steps && ql_inner_good(p); i++) {
+		if (i > 0) {
 			f.h = lines_of(static_cast<const T *>(f.after), f.batch, f.hidden, f.hidden);
 			f.c_before = f.c;
 		}
-		f.after = next[f.t % 2];
-		if (f.t == o->g.steps - 1) {
+		f.t = o->g.reverse ? o->g.steps - 1 - i : i;
+		f.after = next[i % 2];
+		if (i == o->g.steps - 1) {
 			f.last_h = call->out[1].at;
 			f.last_c = o->c ? call->out[2].at : NULL;
 		}

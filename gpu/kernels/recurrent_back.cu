@@ -100,6 +100,8 @@ static bool operands_of(const struct ql_gpu_call *call, struct operands *o, stru
 	*o = {};
 	if (call->n_in != 6 || in[0].rank != 3 || in[1].rank != 2)
 		return ql_refuse(p, "wanted six operands");
+	if (!ql_option_integer(call, "resetafter", 1))
+		return ql_refuse(p, "a reset before the product");
 	o->g = geometry_of(call, &in[0], &in[1]);
 	o->dy = &in[0];
 	o->dh = &in[1];
@@ -162,6 +164,19 @@ static backward<T> begin(struct ql_inner *p, const struct operands *o, const str
 	return f;
 }
 
+/* Steps from the last to the first: their rows count down from those of the last one. */
+template <typename T> static void turn(struct backward<T> *f, const struct geometry *g)
+{
+	int64_t last = (g->steps - 1) * g->step, n = g->hidden;
+
+	f->step = -g->step;
+	f->dy += last * n;
+	f->kept += last * g->width * n;
+	f->y = f->y ? f->y + last * n : NULL;
+	f->dhidden += last * g->gates * n;
+	f->din += last * g->gates * n;
+}
+
 template <int CELL, typename T>
 static cudaError_t launch(const struct ql_gpu_place *place, bool ordered, const struct backward<T> &f)
 {
@@ -195,6 +210,8 @@ static void run_parts(struct ql_inner *p, const struct operands *o, const struct
 
 	if (!p->place || o->g.batch * o->g.hidden == 0)
 		return;
+	if (o->g.reverse)
+		turn(&f, &o->g);
 	for (f.t = o->g.steps - 1; f.t >= -1 && ql_inner_good(p); f.t--) {
 		int64_t behind = QL_BUG(recurrent_behind) ? f.t : f.t + 1;
 

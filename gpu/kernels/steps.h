@@ -33,6 +33,7 @@ struct geometry {
 	int cell, gates, width;                        /* width: saved values for each unit */
 	bool two;                                      /* has a second state, c */
 	bool split;                                    /* gradients of the sides of x and h differ */
+	bool reverse;                                  /* steps go from the last to the first */
 	int64_t batch, steps, hidden, rows, row, step; /* as struct ql_sequences of nn/recurrent_steps.h */
 	int element;                                   /* of the computation */
 };
@@ -50,6 +51,7 @@ static inline struct geometry geometry_of(
 	g.cell = g.two ? LSTM : g.split ? GRU : act && act->s && !strcmp(act->s, "relu") ? RELU : TANH;
 	g.gates = g.two ? 4 : g.split ? 3 : 1;
 	g.width = g.two ? 5 : g.split ? 4 : 1;
+	g.reverse = ql_option_integer(call, "reverse", 0);
 	g.batch = x->shape[batch_first ? 0 : 1];
 	g.steps = x->shape[batch_first ? 1 : 0];
 	g.hidden = h->shape[1];

@@ -191,7 +191,8 @@ function product.prepare_float(e, node, order, at, weight)
 end
 
 -- For weights that are decoded, by a preceding node or because x is float: the fields of decode.weight and codes; nil for others.
-function product.prepare_decoded(e, node, x, at)
+-- rows(w) (may be nil) gives those of its rows that are wanted.
+function product.prepare_decoded(e, node, x, at, rows)
 	local w = e:decoded_from(node.inputs[at or 2])
 	if not w and not (x.scale or x.params) then
 		local held = e:constant(node, at or 2)
@@ -199,7 +200,7 @@ function product.prepare_decoded(e, node, x, at)
 	end
 	if not w then return end
 	local bias = not at and node.inputs[3] and numbers(e:constant(node, 3))
-	local p = decode.weight(e, node, w, node.name .. '_weight')
+	local p = decode.weight(e, node, rows and rows(w) or w, node.name .. '_weight')
 	p.codes = plain_codes(e, node, bias and e:array(node.name .. '_bias', 'float', bias, 'added to the result'), at)
 	return p
 end

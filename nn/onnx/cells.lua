@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- Recurrent layers of ONNX step by step, for what nn.rnn, nn.gru and nn.lstm do not have: other activations, clip, peepholes, lengths
--- and, in a GRU, a reset before the product. x is (batch, steps, input).
+-- Recurrent layers of ONNX step by step, for what nn.rnn, nn.gru and nn.lstm do not have: other activations, clip, peepholes and coupled
+-- gates. x is (batch, steps, input).
 local cells = {}
 
 local MOST = 2048 -- steps

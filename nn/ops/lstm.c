@@ -101,7 +101,8 @@ static enum ql_status backward(struct ql_back *b)
 
 const struct ql_op ql_op_lstm = {
 	.doc = {.name = "lstm",
-		.usage = "y, h, c = nn.lstm(x, h, c, w_ih, w_hh, b_ih, b_hh, {batchfirst=, states=})",
+		.usage =
+			"y, h, c = nn.lstm(x, h, c, w_ih, w_hh, b_ih, b_hh, {batchfirst=, states=, reverse=, lengths=})",
 		.text = "A layer of LSTM over whole sequences. " QL_RECURRENT_TEXT
 			"h and c (batch, hidden) are the states before the first step, the results h and c those after the last. Gates "
 			"are in the order i f g o.",
@@ -110,7 +111,7 @@ const struct ql_op ql_op_lstm = {
 			   "print(y:view(3))  --> float32(3)  0.6083  0.8726  0.9353",
 		.attrs = attrs},
 	.arity_min = 5,
-	.arity_max = 7,
+	.arity_max = 8,
 	.outputs = 3,
 	.flags = QL_FUNCTION | QL_NATIVE,
 	.infer = infer,

@@ -85,7 +85,8 @@ static enum ql_status backward(struct ql_back *b)
 
 const struct ql_op ql_op_rnn = {
 	.doc = {.name = "rnn",
-		.usage = "y, h = nn.rnn(x, h, w_ih, w_hh, b_ih, b_hh, {batchfirst=, states=, act=})",
+		.usage =
+			"y, h = nn.rnn(x, h, w_ih, w_hh, b_ih, b_hh, {batchfirst=, states=, reverse=, lengths=, act=})",
 		.text = "A plain recurrent layer over whole sequences: h = act(x w_ih' + b_ih + h w_hh' + b_hh). " QL_RECURRENT_TEXT
 			"There is one gate. h (batch, hidden) is the state before the first step, the result h that after the last.",
 		.example =
@@ -93,7 +94,7 @@ const struct ql_op ql_op_rnn = {
 			"print(y:view(3))  --> float32(3)  1  2  3",
 		.attrs = attrs},
 	.arity_min = 4,
-	.arity_max = 6,
+	.arity_max = 7,
 	.outputs = 2,
 	.flags = QL_FUNCTION | QL_NATIVE,
 	.infer = infer,

@@ -48,6 +48,27 @@ end
 
 local KINDS = {LSTM = 'lstm', GRU = 'gru', RNN = 'rnn'}
 
+it('steps from the last to the first run there; lengths and a reset before the product run on the host', function()
+	hw.force 'ref'
+	for kind, op in pairs(KINDS) do
+		for _, o in ipairs {{bidirectional = true}, {reverse = true, batchfirst = false}, kind == 'GRU' and {resetafter = false} or nil} do
+			local m = nn[kind](7, 18, o)
+			local x = tensor.randn(5, 4, 7)
+			local want = all_of(m, x)
+			m:to(D)
+			quant.log 'reset'
+			local got = all_of(m, x:to(D))
+			expect(want, got, o.resetafter == false and near or same, op)
+			if o.resetafter == nil then rows(op, op .. '_back') end
+		end
+	end
+	local m, x, lengths = nn.LSTM(7, 18), tensor.randn(5, 4, 7), tensor {dtype = 'int64', 4, 1, 3, 2, 4}
+	local want = m(x, {lengths = lengths})
+	m:to(D)
+	assert(same(want, (m(x:to(D), {lengths = lengths:to(D)}))))
+	hw.force 'native'
+end)
+
 for kind, op in pairs(KINDS) do
 	it(kind .. ' and its gradients run there', function()
 		for _, level in ipairs {'ref', 'native'} do

@@ -295,6 +295,8 @@ for name, gates in pairs {rnn=1, lstm=4, gru=3} do
 			or {w, u, {batchfirst=false}})))
 	end, apart(3, 2, 2), apart(gates * 2, 2), apart(gates * 2, 2))
 end
+case('gru', function(x, h, w, u) return (nn.gru(x, h, w, u, {resetafter=false, reverse=true, lengths=tensor{dtype='int32', 3, 1}})) end,
+	apart(2, 3, 2), apart(2, 2), apart(6, 2), apart(6, 2))
 case('rnn', function(x, h, w, u) return (nn.rnn(x, h, w, u, {act='relu'})) end, apart(2, 3, 2), apart(2, 2), apart(2, 2), apart(2, 2))
 for _, o in ipairs {{}, {base=10, start=3}} do
 	case('rope', function(x) return nn.rope(x, o) end, apart(2, 3, 4))

@@ -2,8 +2,8 @@
 -- What the tests of nn.rnn, nn.lstm and nn.gru have in common: values and gradients against PyTorch 2 (float64, weights and
 -- data as in data() below), gradients of all operands against finite differences, layouts, sizes, dtypes, threads, quantized
 -- weights, errors. Gives a function of the layer's kind: op (its name), gates (rows of the weights for each unit), states (h, or
--- h and c), expected (PyTorch's numbers) and exact (with quantized states one step is linear in them: checked closely). It runs
--- the cases and gives the helpers.
+-- h and c), expected (PyTorch's numbers), exact (with quantized states one step is linear in them: checked closely) and options
+-- (of every call). It runs the cases and gives the helpers.
 return function(kind)
 	local op, GATES, STATES, expected = kind.op, kind.gates, kind.states, kind.expected
 	local names = {'x', 'h0', 'w_ih', 'w_hh', 'b_ih', 'b_hh'}
@@ -11,7 +11,11 @@ return function(kind)
 	local function run(o, options)
 		local list = {}
 		for _, name in ipairs(names) do list[#list + 1] = o[name] end
-		list[#list + 1] = options
+		local all = {}
+		for _, set in ipairs {kind.options or {}, options or {}} do
+			for name, value in pairs(set) do all[name] = value end
+		end
+		list[#list + 1] = all
 		return nn[op](table.unpack(list))
 	end
 
@@ -106,6 +110,66 @@ return function(kind)
 		differences(1, 3, 2, 2)
 		differences(2, 1, 3, 2, {batchfirst = false})
 		differences(3, 2, 2, 3, {batchfirst = false})
+		local lengths = tensor {dtype = 'int64', 2, 0, 4}
+		differences(2, 3, 2, 2, {reverse = true})
+		differences(3, 4, 2, 3, {lengths = lengths})
+		differences(3, 4, 2, 3, {lengths = lengths, reverse = true})
+		differences(3, 4, 2, 2, {lengths = lengths, reverse = true, batchfirst = false})
+	end)
+
+	it('runs from the last step to the first', function()
+		local o = data(3, 4, 2, 3)
+		for _, first in ipairs {true, false} do
+			local time = first and 2 or 1
+			o.h0 = first and o.h0 or wave(6, 4, 3)
+			o.c0 = STATES == 2 and (first and o.c0 or wave(7, 4, 3)) or nil
+			local results, x = {run(o, {reverse = true, batchfirst = first})}, o.x
+			o.x = x:flip(time)
+			local other = {run(o, {batchfirst = first})}
+			o.x = x
+			assert(worst(results[1], other[1]:flip(time)) == 0)
+			for i = 2, 1 + STATES do assert(worst(results[i], other[i]) == 0) end
+		end
+	end)
+
+	-- Row b of the operands, its first n steps.
+	local function row(o, b, n)
+		local one = {}
+		for name, t in pairs(o) do one[name] = t end
+		for _, name in ipairs {'h0', 'c0'} do one[name] = o[name] and o[name][{{b, b}}] end
+		one.x = o.x[{{b, b}, {1, n}}]
+		return one
+	end
+
+	local function check_lengths(o, options)
+		local steps, lengths = o.x:size(2), {}
+		for b = 1, o.x:size(1) do lengths[b] = (5 * b) % (steps + 1) end
+		options.lengths = tensor {dtype = 'int32', table.unpack(lengths)}
+		local results = {run(o, options)}
+		options.lengths = nil
+		for b, n in ipairs(lengths) do
+			if n < steps then assert(results[1][{{b, b}, {n + 1, steps}}]:abs():max():item() == 0) end
+			local alone = n == 0 and {nil, o.h0[{{b, b}}], o.c0 and o.c0[{{b, b}}]} or {run(row(o, b, n), options)}
+			if n > 0 then assert(worst(results[1][{{b, b}, {1, n}}], alone[1]) == 0) end
+			for i = 2, 1 + STATES do assert(worst(results[i][{{b, b}}], alone[i]) == 0) end
+		end
+	end
+
+	it('lengths: each sequence is computed as if it were alone', function()
+		for _, reverse in ipairs {false, true} do
+			check_lengths(data(7, 4, 3, 5), {reverse = reverse})
+			local o = data(30, 3, 7, 33)
+			for name, t in pairs(o) do o[name] = t:to 'float32' end
+			check_lengths(o, {reverse = reverse})
+			o.w_hh = o.w_hh:quantize 'int8/1'
+			check_lengths(o, {reverse = reverse, states = 'int8'})
+			local p = data(3, 4, 2, 2)
+			local y = run(p, {reverse = reverse, lengths = tensor {dtype = 'int64', 3, 1, 4}})
+			p.x = p.x:transpose(1, 2)
+			assert(worst(y, run(p, {reverse = reverse, batchfirst = false, lengths = tensor {dtype = 'int64', 3, 1, 4}}):transpose(1, 2)) == 0)
+			p.b_ih, p.b_hh = nil, nil
+			assert(run(p, {reverse = reverse, batchfirst = false, lengths = tensor {dtype = 'int64', 0, 0, 0}}):abs():max():item() == 0)
+		end
 	end)
 
 	it('gives gradients where they are wanted only, and when only the last state is used', function()
@@ -128,12 +192,12 @@ return function(kind)
 		assert(worst(y, (run(o))) == 0)
 	end)
 
-	local function bits(threads, b, t, i, h)
+	local function bits(threads, b, t, i, h, options)
 		local before = tensor.threads()
 		tensor.threads(threads)
 		local o, weights = data(b, t, i, h)
 		o = with_grad(o, 'float32')
-		local results = {run(o)}
+		local results = {run(o, options)}
 		total(weights, table.unpack(results)):backward()
 		tensor.threads(before)
 		local list = {}
@@ -150,6 +214,9 @@ return function(kind)
 		local h = math.floor(1600 / GATES ^ 0.5) -- w_hh is larger than the second-level cache: threads take steps together
 		one = bits(1, 3, 3, 5, h)
 		for k, t in ipairs(bits(3, 3, 3, 5, h)) do assert(worst(t, one[k]) == 0) end
+		local options = {reverse = true, lengths = tensor {dtype = 'int64', 1, 3, 2}}
+		one = bits(1, 3, 3, 5, h, options)
+		for k, t in ipairs(bits(3, 3, 3, 5, h, options)) do assert(worst(t, one[k]) == 0) end
 	end)
 
 	it('agrees with the same layer in float64', function()
@@ -317,6 +384,11 @@ return function(kind)
 		refused('operand 1: wanted a float up to 32 bits or a quantized tensor, got int32(2, 3, 2)',
 			{x = tensor.zeros{2, 3, 2, dtype = 'int32'}})
 		refused("unknown option 'batchfrist'; did you mean 'batchfirst'?", {}, {batchfrist = true})
+		local function lengths(...) return {lengths = tensor {dtype = 'int64', ...}} end
+		refused('lengths: wanted integers (2), one for each row of the batch, got int64(3)', {}, lengths(1, 2, 3))
+		refused('lengths: wanted 0 to 3 steps, got 4', {}, lengths(1, 4))
+		refused('lengths: wanted 0 to 3 steps, got -1', {}, lengths(-1, 3))
+		refused('lengths: wanted a tensor of int, got float32(2)', {}, {lengths = tensor {1, 2}})
 		local o = data(2, 3, 2, 2)
 		o.b_hh = nil
 		local ok, message = pcall(run, o)

@@ -28,7 +28,7 @@ local function weights(n, d, order, hidden, w, r, b)
 	return n:once(d, function() return ordered(d, order, hidden, w, r, b) end)
 end
 
--- Lengths of the sequences as (batch, 1), or nil if all have all steps.
+-- Lengths of the sequences (batch), or nil if all have all steps.
 local function lengths(n, lens, steps)
 	if not lens then return nil end
 	if n.known(lens) then
@@ -39,7 +39,7 @@ local function lengths(n, lens, steps)
 		end
 		if all then return nil end
 	end
-	return lens:unsqueeze(2)
+	return lens
 end
 
 -- The state of a direction before the first step.
@@ -59,12 +59,16 @@ local function parameters(n, d, hidden, kind)
 	return known and n:once('cells' .. d, made) or made()
 end
 
--- One direction: y (batch, steps, hidden) and the last states. kind.run(x, weights, states, functions) does it at once, if it can.
+-- One direction: y (batch, steps, hidden) and the last states. kind.can(activations): nn's op computes it.
 local function direction(n, x, d, back, hidden, kind, f, lens, before)
-	if lens or kind.peepholes or not kind.can(f) then return cells.run(n, x, parameters(n, d, hidden, kind), f, before, lens, back) end
-	local result = {kind.run(back and x:flip {axes = {2}} or x, weights(n, d, kind.order, hidden, kind.w, kind.r, kind.b), before, f)}
-	if back then result[1] = result[1]:flip {axes = {2}} end
-	return table.unpack(result)
+	if kind.peepholes or not kind.can(f) then
+		return cells.run(n, x, parameters(n, d, hidden, kind), f, before, lens and lens:unsqueeze(2), back)
+	end
+	local given, o = {x}, kind.options and kind.options(f) or {}
+	for _, list in ipairs {before, weights(n, d, kind.order, hidden, kind.w, kind.r, kind.b)} do table.move(list, 1, #list, #given + 1, given) end
+	o.reverse, o.lengths = back or nil, lens
+	given[#given + 1] = o
+	return nn[kind.op](table.unpack(given))
 end
 
 local function joined(list, axis) return #list == 1 and list[1]:unsqueeze(axis) or tensor.stack(list, {axis = axis}) end
@@ -98,33 +102,23 @@ end
 
 local function states_of(n, ...) return {n = n, ...} end
 
--- nn.lstm and its kin with biases or without.
-local function called(name)
-	return function(y, p, before, o)
-		local given = {y}
-		for _, list in ipairs {before, p} do table.move(list, 1, #list, #given + 1, given) end
-		given[#given + 1] = o
-		return nn[name](table.unpack(given))
-	end
-end
-local lstm, rnn, gru = called 'lstm', called 'rnn', called 'gru'
-
 -- Gates i o f c.
 function ops.LSTM(n, x, w, r, b, lens, h, c, peepholes)
-	return layer(n, x, lens, states_of(2, h, c), {w = w, r = r, b = b, peepholes = peepholes, order = {1, 3, 4, 2}, defaults = {'Sigmoid', 'Tanh', 'Tanh'},
-		can = function(f) return f.plain and n:attr('input_forget', 0) == 0 end, run = function(y, p, before) return lstm(y, p, before) end})
+	return layer(n, x, lens, states_of(2, h, c), {op = 'lstm', w = w, r = r, b = b, peepholes = peepholes, order = {1, 3, 4, 2},
+		defaults = {'Sigmoid', 'Tanh', 'Tanh'}, can = function(f) return f.plain and n:attr('input_forget', 0) == 0 end})
 end
 
 function ops.RNN(n, x, w, r, b, lens, h)
-	return layer(n, x, lens, states_of(1, h), {w = w, r = r, b = b, order = {1}, defaults = {'Tanh'},
+	return layer(n, x, lens, states_of(1, h), {op = 'rnn', w = w, r = r, b = b, order = {1}, defaults = {'Tanh'},
 		can = function(f) return f.plain or not n:attr 'clip' and f.names[1] == 'relu' end,
-		run = function(y, p, before, f) return rnn(y, p, before, not f.plain and {act = 'relu'} or nil) end})
+		options = function(f) return not f.plain and {act = 'relu'} or {} end})
 end
 
 -- Gates z r h. With linear_before_reset=0 the reset gate multiplies the state before its product.
 function ops.GRU(n, x, w, r, b, lens, h)
-	return layer(n, x, lens, states_of(1, h), {w = w, r = r, b = b, order = {2, 1, 3}, defaults = {'Sigmoid', 'Tanh'},
-		can = function(f) return f.plain and n:attr('linear_before_reset', 0) ~= 0 end, run = function(y, p, before) return gru(y, p, before) end})
+	local after = n:attr('linear_before_reset', 0) ~= 0
+	return layer(n, x, lens, states_of(1, h), {op = 'gru', w = w, r = r, b = b, order = {2, 1, 3}, defaults = {'Sigmoid', 'Tanh'},
+		can = function(f) return f.plain end, options = function() return not after and {resetafter = false} or {} end})
 end
 
 return ops

@@ -19,6 +19,13 @@ local function gates(n, i, order, hidden, dtype)
 	return n:emit('Concat', list, {axis = 0})
 end
 
+-- The operand of lengths, if there is one: the last, the only one of integers; the number of the others.
+local function lengths_of(n)
+	local kind = quant.dtype(n:dtype(n.count)).kind
+	if kind == 'int' or kind == 'uint' then return n.count, n.count - 1 end
+	return nil, n.count
+end
+
 -- `states` before the weights; results: y, then the last states.
 local function layer(op, states, order, attrs_of)
 	return function(n)
@@ -27,14 +34,16 @@ local function layer(op, states, order, attrs_of)
 		local attrs = attrs_of and attrs_of(n) or {}
 		attrs.hidden_size = hidden
 		n:attr 'states'
+		attrs.direction = n:attr('reverse', false) and 'reverse' or nil
+		local lengths, count = lengths_of(n)
 		local x = n:input(1, dtype)
 		if first then x = n:emit('Transpose', {x}, {perm = {1, 0, 2}}) end
 		local inputs = {x, n:unsqueeze(gates(n, w, order, hidden, dtype), {0}), n:unsqueeze(gates(n, w + 1, order, hidden, dtype), {0})}
-		if n.count > w + 1 then
+		if count > w + 1 then
 			local b = n:emit('Concat', {gates(n, w + 2, order, hidden, dtype), gates(n, w + 3, order, hidden, dtype)}, {axis = 0})
 			inputs[4] = n:unsqueeze(b, {0})
 		end
-		inputs[4], inputs[5] = inputs[4] or '', ''
+		inputs[4], inputs[5] = inputs[4] or '', lengths and n:input(lengths, 'int32') or ''
 		for i = 1, states do inputs[5 + i] = n:unsqueeze(n:input(1 + i, dtype), {0}) end
 		local made = {n:emit(op, inputs, attrs, 1 + states)}
 		made[1] = n:squeeze(made[1], {1}) -- (steps, batch, hidden)
@@ -47,7 +56,7 @@ end
 local CELLS = {tanh = 'Tanh', relu = 'Relu', sigmoid = 'Sigmoid'}
 
 ops.lstm = layer('LSTM', 2, {1, 4, 2, 3})
-ops.gru = layer('GRU', 1, {2, 1, 3}, function() return {linear_before_reset = 1} end)
+ops.gru = layer('GRU', 1, {2, 1, 3}, function(n) return {linear_before_reset = n:attr('resetafter', true) and 1 or 0} end)
 ops.rnn = layer('RNN', 1, {1}, function(n)
 	local act = n:attr('act', 'tanh')
 	if not CELLS[act] then n:refuse('act=%s', act) end

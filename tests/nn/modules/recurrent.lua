@@ -106,3 +106,43 @@ it('both directions: the second one is a layer that reads from the end', functio
 		assert(q[1].weight_hh1_reverse:quantized() and worst(q(x), m(x)) < 0.1)
 	end
 end)
+
+it('reverse, lengths and the early reset are those of the ops', function()
+	for kind, op in pairs(OPS) do
+		tensor.seed(4)
+		local early = kind == 'GRU' and {resetafter = false} or {}
+		local x, lengths = tensor.randn(3, 5, 4), tensor {dtype = 'int64', 5, 2, 0}
+		local m = nn[kind](4, 3, {reverse = true, layers = 2, resetafter = early.resetafter})
+		assert(tostring(m):find 'reverse=true' and (tostring(m):find 'resetafter=false' ~= nil) == (kind == 'GRU'))
+		local given = {tensor.ones(3, 3), STATES[kind] == 2 and tensor.ones(3, 3) or nil}
+		local function through(v, i)
+			local list = {v, table.unpack(given)}
+			for _, name in ipairs {'weight_ih', 'weight_hh', 'bias_ih', 'bias_hh'} do list[#list + 1] = m[name .. i] end
+			list[#list + 1] = {reverse = true, lengths = lengths, resetafter = early.resetafter}
+			return nn[op](table.unpack(list))
+		end
+		local y, states = m(x, {given, given}, {lengths = lengths})
+		local first = {through(x, 1)}
+		local second = {through(first[1], 2)}
+		assert(worst(y, second[1]) == 0 and worst(states[1][1], first[2]) == 0 and worst(states[2][1], second[2]) == 0)
+		assert(not y:eq((m(x, {given, given}))):all():item())
+		assert(m(x, {lengths = tensor {dtype = 'int64', 5, 5, 5}}):eq((m(x))):all():item())
+		assert(y[3]:abs():max():item() == 0 and states[1][1][3]:eq(1):all():item())
+		assert(m:clone()(x, {given, given}, {lengths = lengths}):eq(y):all():item())
+		local g = graph.trace(nn.module(function(_, v, n) return (m(v, {lengths = n})) end), {x, lengths})
+		assert(g:run {x, lengths}:eq((m(x, {lengths = lengths}))):all():item())
+		for _, mode in ipairs {'dynamic', 'weight_only', 'static'} do
+			local model = nn.Sequential {m:clone()}
+			model:calibrate({{x, x}}, {log = false})
+			local q = model:quantize {mode = mode, weight = 'int8/1'}
+			assert(worst((q[1](x, {lengths = lengths})), (m(x, {lengths = lengths}))) < 0.1)
+		end
+		local ok, message = pcall(m.carry, m, true)
+		assert(not ok and message:find 'wanted the direction from the first step, got reverse=true', message)
+		ok, message = pcall(nn[kind], 4, 3, {reverse = true, bidirectional = true})
+		assert(not ok and message:find 'wanted reverse or bidirectional, got both', message)
+		ok, message = pcall(m, x, {length = lengths})
+		assert(not ok and message:find "unknown option 'length'", message)
+	end
+	assert(not pcall(nn.LSTM, 4, 3, {resetafter = false}))
+end)

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- labels: quick host
--- The GRU layer: PyTorch's numbers; the cases are those of all recurrent layers (tests/tools/recurrent.lua).
+-- The GRU layer: PyTorch's numbers; the cases are those of all recurrent layers (tests/tools/recurrent.lua). PyTorch has no layer with
+-- resetafter=false: its numbers are of the formula, step by step with PyTorch's autograd.
 local expected = {
 	y = {-0.25571796, 0.02901943, -0.07700550, 0.25370945, 0.12705565, 0.46071627, 0.11949553, 0.32253281,
 		-0.18056798, 0.05879109, -0.17467138, 0.09744367},
@@ -15,5 +16,20 @@ local expected = {
 	d_b_ih = {0.01127728, -0.03767096, 0.07372941, 0.15696384, 0.07139817, -0.40919208},
 	d_b_hh = {0.01127728, -0.03767096, 0.07372941, 0.15696384, -0.02943981, -0.15603477},
 }
-local kind = {op = 'gru', gates = 3, states = 1, expected = expected}
-dofile((debug.getinfo(1, 'S').source:match '^@(.*)tests/' or '') .. 'tests/tools/recurrent.lua')(kind)
+local early = {
+	y = {-0.16144084, 0.21604718, 0.08485293, 0.46551271, 0.28787998, 0.64862144, 0.18138722, 0.50908559,
+		-0.05878248, 0.33735948, 0.00499063, 0.38615190},
+	h = {0.28787998, 0.64862144, 0.00499063, 0.38615190},
+	d_x = {0.07978842, 0.13395783, -0.13873382, -0.11839601, -0.14059913, -0.15795999, 0.06877550, 0.04237628,
+		0.09860377, 0.13872650, -0.13188534, -0.10780661},
+	d_h0 = {0.19375407, 0.09307147, 0.00801531, 0.11855837},
+	d_w_ih = {-0.00199457, -0.00210091, -0.00961801, -0.00746020, -0.00913034, -0.00661968, 0.00641974, 0.02086717,
+		-0.32871252, -0.30302304, -0.12867004, -0.28791395},
+	d_w_hh = {0.00198719, 0.00330323, -0.00068543, 0.00070799, 0.00370579, 0.02203044, -0.00203068, 0.03970644,
+		-0.00052559, 0.00056686, 0.04969163, -0.02024116},
+	d_b_ih = {0.00606474, 0.00299652, 0.05129696, 0.11008975, 0.13307828, -0.25071017},
+	d_b_hh = {0.00606474, 0.00299652, 0.05129696, 0.11008975, 0.13307828, -0.25071017},
+}
+local cases = dofile((debug.getinfo(1, 'S').source:match '^@(.*)tests/' or '') .. 'tests/tools/recurrent.lua')
+cases {op = 'gru', gates = 3, states = 1, expected = expected}
+cases {op = 'gru', gates = 3, states = 1, expected = early, options = {resetafter = false}}
