@@ -135,6 +135,8 @@ static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 		return ql_refuse(p, "wanted codes, and out= for codes");
 	if (call->n_out != 1 || x->rank < 1 || !plan_codes(x, p) || !plan_codes(out, p))
 		return p->why[0] ? false : ql_refuse(p, "a second result, for the gradient");
+	if (ql_option_integer(call, "axes", 1) != 1)
+		return ql_refuse(p, "rows of several axes");
 	if (out->codes->flags & QL_GPU_FIND || out->codes->rounding)
 		return ql_refuse(p, "the result has no given scale, or a rule in fixed point");
 	if (!ql_dense(out) || !ql_element_whole(ql_element_of(out->dtype)))

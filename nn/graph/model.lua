@@ -5,7 +5,7 @@
 --
 -- class.node = {op=, attrs= (names of attributes that the module has), tensors= (its fields, for the constants among the operands in
 -- their order), buffers= (those that are not trained), fits(attributes, names of the constants)= (whether the module does what they say),
--- input= (operand that is the module's, default 1), axes= (of the input)}
+-- input= (operand that is the module's, default 1), axes= (of the input)}; class.adopt(module, attributes, shape of the input)
 local nn, internal = ...
 local base = internal.import 'interp/prelude/base'
 local core = internal.import 'nn/graph/core'
@@ -14,11 +14,15 @@ local ops = internal.import 'nn/graph/ops'
 local run = internal.import 'nn/graph/run'
 local size = internal.import 'nn/graph/size'
 
--- op -> class of modules that compute it
+-- op -> classes of modules that compute it, for different numbers of axes
 local function classes()
 	local by_op = {}
 	for _, class in next, module.classes do
-		if class.node then by_op[class.node.op] = class end
+		if class.node then
+			local list = by_op[class.node.op] or {}
+			by_op[class.node.op] = list
+			list[#list + 1] = class
+		end
 	end
 	return by_op
 end
@@ -46,7 +50,7 @@ local function constants_of(g, node, class)
 end
 
 -- A module of the class with these tensors.
-local function layer_of(class, node, tensors)
+local function layer_of(class, node, tensors, shape)
 	local m = module.new(class)
 	for i, field in ipairs(class.node.tensors) do
 		local t = tensors[i]
@@ -58,7 +62,7 @@ local function layer_of(class, node, tensors)
 			module.parameter(m, field, t)
 		end
 	end
-	class.adopt(m, node.attrs)
+	class.adopt(m, node.attrs, shape)
 	return m
 end
 
@@ -105,14 +109,17 @@ local function add_constant(self, g, ref)
 end
 
 local function add_node(self, g, node, by_op)
-	local class = by_op[node.op]
-	local list = class and constants_of(g, node, class)
+	local class, list
+	for _, candidate in ipairs(by_op[node.op] or {}) do
+		local found = constants_of(g, node, candidate)
+		if found then class, list = candidate, found end
+	end
 	local step = {name = node.name, op = node.op, inputs = node.inputs, attrs = node.attrs, results = #node.results}
 	if list then
 		local tensors = {}
 		for i, ref in ipairs(list) do tensors[i] = tensor_of(self, g, ref) end
 		step.input = node.inputs[class.node.input or 1]
-		module.child(self, layer_of(class, node, tensors), node.name)
+		module.child(self, layer_of(class, node, tensors, g:result_of(step.input).shape), node.name)
 		step.child = #rawget(self, module.PARTS).children
 	else
 		for _, ref in ipairs(node.inputs) do

@@ -32,6 +32,9 @@ local function channel_options(self, affine)
 	return module.fields_text(shown, {'eps', 'affine'})
 end
 
+-- Whether a norm of these tensors is a module: with weight and bias, or without.
+local function has_both_or_none(_, tensors) return #tensors ~= 1 end
+
 -- A size, or a list of them.
 local function sizes_of(class, size)
 	if type(size) ~= 'table' then return {module.size(class, 'size', size)} end
@@ -117,13 +120,15 @@ bias is added, one number per channel (affine=false: neither).]],
 		self.eps = check_eps('GroupNorm', options)
 		channel_vectors(self, channels, options.affine ~= false)
 	end,
-	forward = function(self, x)
-		if not self.weight then return nn.groupnorm(module.real(x), self.groups, {eps = self.eps}) end
-		return nn.groupnorm(module.real(x), self.groups, self.weight, self.bias, {eps = self.eps})
+	sites = {main = {'input'}},
+	forward = function(self, given)
+		local out, x = module.site(self, 'main', given)
+		if not self.weight then return nn.groupnorm(x, self.groups, {eps = self.eps, out = out}) end
+		return nn.groupnorm(x, self.groups, self.weight, self.bias, {eps = self.eps, out = out})
 	end,
-	node = {op = 'groupnorm', attrs = {groups = true, eps = true}, fits = function(_, tensors) return #tensors == 2 end, tensors = {'weight', 'bias'}},
-	adopt = function(self, attrs)
-		self.groups, self.channels, self.eps = attrs.groups, self.weight:size(1), attrs.eps or 1e-5
+	node = {op = 'groupnorm', attrs = {groups = true, eps = true}, fits = has_both_or_none, tensors = {'weight', 'bias'}},
+	adopt = function(self, attrs, shape)
+		self.groups, self.channels, self.eps = attrs.groups, shape[2], attrs.eps or 1e-5
 	end,
 	describe = function(self)
 		return ('%d, %d'):format(self.groups, self.channels) .. channel_options(self, true)
@@ -143,19 +148,25 @@ it is multiplied by weight, and bias is added.]]):format(shape),
 			self.channels, self.eps = module.size(name, 'channels', channels), check_eps(name, options)
 			channel_vectors(self, channels, options.affine or false)
 		end,
+		sites = {main = {'input'}},
 		forward = function(self, x)
 			if x:dim() ~= axes or x:size(2) ~= self.channels then
 				base.fail('%s: wanted x %s with %d channels, got %s', name, shape, self.channels, base.describe(x))
 			end
-			if not self.weight then return nn.instancenorm(module.real(x), {eps = self.eps}) end
-			return nn.instancenorm(module.real(x), self.weight, self.bias, {eps = self.eps})
+			local out
+			out, x = module.site(self, 'main', x)
+			if not self.weight then return nn.instancenorm(x, {eps = self.eps, out = out}) end
+			return nn.instancenorm(x, self.weight, self.bias, {eps = self.eps, out = out})
 		end,
+		node = {op = 'instancenorm', attrs = {eps = true}, fits = has_both_or_none, tensors = {'weight', 'bias'}, axes = axes},
+		adopt = function(self, attrs, sizes) self.channels, self.eps = sizes[2], attrs.eps or 1e-5 end,
 		describe = function(self) return self.channels .. channel_options(self, false) end,
 	})
 end
 
 instance_norm('InstanceNorm1d', 3, '(N, C, L)')
 instance_norm('InstanceNorm2d', 4, '(N, C, H, W)')
+instance_norm('InstanceNorm3d', 5, '(N, C, D, H, W)')
 
 return module.define(nn, {
 	name = 'RMSNorm', word = 'rmsnorm',

@@ -199,23 +199,25 @@ static enum ql_status backward(struct ql_back *b)
 
 /* ---- the ops ---- */
 
-#define EPS_ATTR \
+#define NORM_ATTRS \
+	{"eps", QL_ATTR_FLOAT, 0, NULL, "added to the variance (default 1e-5)"}, \
 	{ \
-		"eps", QL_ATTR_FLOAT, 0, NULL, "added to the variance (default 1e-5)" \
+		"out", QL_ATTR_SPEC, 0, NULL, \
+			"spec of a quantized result; of codes it stays in integers (default: float32)" \
 	}
 
 static const struct ql_attr group_attrs[] = {
 	{"groups", QL_ATTR_INT, QL_POSITIONAL | QL_REQUIRED, NULL, "number of groups, a divisor of the channels"},
-	EPS_ATTR, {NULL, QL_ATTR_END, 0, NULL, NULL}};
-static const struct ql_attr instance_attrs[] = {EPS_ATTR, {NULL, QL_ATTR_END, 0, NULL, NULL}};
+	NORM_ATTRS, {NULL, QL_ATTR_END, 0, NULL, NULL}};
+static const struct ql_attr instance_attrs[] = {NORM_ATTRS, {NULL, QL_ATTR_END, 0, NULL, NULL}};
 
 const struct ql_op ql_op_groupnorm = {
 	.doc = {.name = "groupnorm",
-		.usage = "nn.groupnorm(x, groups)  nn.groupnorm(x, groups, weight, bias, {eps=})",
+		.usage = "nn.groupnorm(x, groups)  nn.groupnorm(x, groups, weight, bias, {eps=, out=spec})",
 		.text = "Group normalization of x (n, channels, …): the channels of each x[i] are cut into groups of neighbours, each of which is "
 			"normalized to mean 0 and variance 1 (of all its numbers, over their number) and then multiplied by the weight of its "
 			"channel; the bias of the channel is added. One group is layer norm over all axes but the first, a group for each "
-			"channel `nn.instancenorm`. Has a gradient; sums in float64.",
+			"channel `nn.instancenorm`. With out= of a given scale codes stay in integers. Has a gradient; sums in float64.",
 		.example =
 			"x = tensor{{{1}, {3}, {10}, {30}}}\nprint(nn.groupnorm(x, 2, {eps=0}):view(4))  --> float32(4) -1  1 -1  1",
 		.attrs = group_attrs},
@@ -231,7 +233,7 @@ const struct ql_op ql_op_groupnorm = {
 
 const struct ql_op ql_op_instancenorm = {
 	.doc = {.name = "instancenorm",
-		.usage = "nn.instancenorm(x)  nn.instancenorm(x, weight, bias, {eps=})",
+		.usage = "nn.instancenorm(x)  nn.instancenorm(x, weight, bias, {eps=, out=spec})",
 		.text = "Instance normalization of x (n, channels, length, …): each channel of each x[i] is normalized to mean 0 and variance 1 and "
 			"multiplied by its weight; its bias is added. Has a gradient; sums in float64.",
 		.example =

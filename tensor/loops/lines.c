@@ -91,8 +91,9 @@ enum ql_status ql_lines_over(
 		one = one && (d + 1 == t->rank || h.stride[d] == h.stride[d + 1] * h.shape[d + 1]);
 	}
 	*copy = NULL;
-	if (!one) {
-		enum ql_status status = ql_tensor_new(ctx, t->dtype, h.rank, h.shape, copy);
+	if (!one) { /* rows of packed integers are filled to whole bytes */
+		unsigned dtype = ql_dtype_is_packed(t->dtype) ? QL_int8 : t->dtype;
+		enum ql_status status = ql_tensor_new(ctx, dtype, h.rank, h.shape, copy);
 
 		if (!status)
 			status = ql_tensor_copy(ctx, *copy, &h);

@@ -84,7 +84,7 @@ describe('an argument too many', function()
 end)
 
 -- Arguments with which a kind of module is made.
-local make = {Attention = {4, 2}, GroupNorm = {2, 4}, InstanceNorm1d = {2}, InstanceNorm2d = {2}, AdaptiveAvgPool2d = {2}, AdaptiveMaxPool2d = {2}, AvgPool1d = {2}, AvgPool3d = {2}, Conv3d = {1, 2, 3}, MaxPool3d = {2},
+local make = {Attention = {4, 2}, GroupNorm = {2, 4}, InstanceNorm1d = {2}, InstanceNorm2d = {2}, InstanceNorm3d = {2}, AdaptiveAvgPool2d = {2}, AdaptiveMaxPool2d = {2}, AvgPool1d = {2}, AvgPool3d = {2}, Conv3d = {1, 2, 3}, MaxPool3d = {2},
 	 AvgPool2d = {2}, BatchNorm2d = {2}, Conv1d = {1, 2, 3}, Conv2d = {1, 2, 3}, ConvTranspose1d = {1, 2, 3},
 	ConvTranspose2d = {1, 2, 3}, Dropout = {}, Embedding = {4, 2}, Flatten = {}, GELU = {}, GRU = {2, 3}, Hardswish = {}, Hardsigmoid = {}, Hardtanh = {},
 	Hardshrink = {}, Softshrink = {}, Threshold = {}, ELU = {}, SELU = {}, CELU = {}, Softplus = {}, Mish = {}, Softsign = {}, LogSigmoid = {}, LogSoftmax = {},

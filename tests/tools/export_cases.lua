@@ -154,6 +154,11 @@ end, steps, {parts={bias=tensor.randn(2, 1, 3), seen=tensor{{0, 1, 1}, {1, 0, 0}
 add('group and instance norm', function(self, a)
 	return nn.groupnorm(a, 3, self.w, self.b) + nn.instancenorm(a, {eps=0.1}) + nn.groupnorm(a, 2) + a:layernorm(self.r, {axes=2})
 end, block, {parts={w=tensor.randn(6), b=tensor.randn(6), r=tensor.randn(6, 4)}})
+for _, norm in ipairs {nn.GroupNorm(3, 6), nn.InstanceNorm2d(6, {affine=true}), nn.LayerNorm {6, 6}, nn.GroupNorm(2, 6, {affine=false})} do
+	local net = nn.Sequential {nn.Conv2d(3, 6, 3, {pad=1}), norm, nn.ReLU(), nn.Conv2d(6, 2, 3)}
+	for _, p in ipairs(norm:parameters()) do tensor.nograd(function() p:copy_(tensor.rand(p:size()) + 0.5) end) end
+	add(tostring(norm) .. ' of codes', exported.quantized(net, image, {mode='static'}), image)
+end
 add('rope', function(_, a) return nn.rope(a, {start=3}) end, steps)
 add('rope of halves', function(self, a)
 	return nn.rope(a, {style='half', dims=4, start=2}) + nn.rope(a, self.c, self.s) - nn.rope(a, self.c:narrow(2, 1, 2), self.s:narrow(2, 1, 2), {dims=2, style='half'})

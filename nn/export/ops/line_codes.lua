@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- softmax, layernorm, rmsnorm and mean of codes: the integer arithmetic of quant/integer/exp_int.h, softmax_fixed.h,
+-- softmax, norms and mean of codes: the integer arithmetic of quant/integer/exp_int.h, softmax_fixed.h,
 -- quant/paths/softmax_int.c and norm_int.c. nn/export/ops/lines.lua emits the ops and calls this file for codes.
 local _, internal = ...
 local axes = internal.import 'nn/export/axes'
@@ -219,10 +219,52 @@ end
 local function norm(e, node)
 	local x, f = e:input(node, 1, 'plain')
 	local y, g = e:output(node)
-	local n = f.shape[#f.shape]
+	local n = 1
+	for i = #f.shape - (node.attrs.axes or 1) + 1, #f.shape do n = n * f.shape[i] end
 	local bits, epsilon = row_constants(node, f, n)
 	e:call('%s(%s, %d, %d, %d, %d, %d, %d, %s, %s, %s, %s, %d, %s);', e:part('normcodes', {x = f.ctype, y = g.ctype}), x, f.count // n, n, f.zero,
 		node.op == 'layernorm' and 1 or 0, bits, epsilon, scaled(e, node, 2, n, 1, g.scale), scaled(e, node, 3, n, 0, g.scale),
+		e.float(g.lo - g.zero), e.float(g.hi - g.zero), g.zero, y)
+end
+
+parts.add('groupcodes', {fields = {'x', 'y'}, needs = {{'inverse'}, {'round'}}, text = [[
+/* Rows of `per` channels of `inner` codes; w and b of the channels are over the scale of y */
+static void ${name}(const ${x} *x, int32_t rows, int32_t channels, int32_t per, int32_t inner, int32_t from, int bits, uint64_t epsilon,
+	const float *w, const float *b, float lo, float hi, int32_t zero, ${y} *y)
+{
+	int32_t r, c, i, n = per * inner;
+
+	for (r = 0; r < rows; r++) {
+		int64_t sum = 0, square = 0;
+		float factor;
+
+		for (i = 0; i < n; i++) {
+			int64_t v = (int64_t)x[i] - from;
+
+			sum += v;
+			square += v * v;
+		}
+		factor = q_inverse(((uint64_t)(n * square - sum * sum) << bits) + epsilon, bits);
+		for (c = r * per % channels; c < r * per % channels + per; c++, x += inner, y += inner)
+			for (i = 0; i < inner; i++) {
+				float h = (float)(n * ((int64_t)x[i] - from) - sum) * factor;
+
+				h = h * w[c];
+				y[i] = (${y})q_round(h + b[c], lo, hi, zero);
+			}
+	}
+}
+]]})
+
+local function group_norm(e, node)
+	local x, f = e:input(node, 1, 'plain')
+	local y, g = e:output(node)
+	local channels, inner = f.shape[2], 1
+	for i = 3, #f.shape do inner = inner * f.shape[i] end
+	local per = channels // (node.attrs.groups or channels)
+	local bits, epsilon = row_constants(node, f, per * inner)
+	e:call('%s(%s, %d, %d, %d, %d, %d, %d, %d, %s, %s, %s, %s, %d, %s);', e:part('groupcodes', {x = f.ctype, y = g.ctype}), x,
+		f.count // (per * inner), channels, per, inner, f.zero, bits, epsilon, scaled(e, node, 2, channels, 1, g.scale), scaled(e, node, 3, channels, 0, g.scale),
 		e.float(g.lo - g.zero), e.float(g.hi - g.zero), g.zero, y)
 end
 
@@ -253,7 +295,7 @@ local function mean(e, node)
 		e.float(e.single(f.scale / (n * g.scale))), e.float(g.lo - g.zero), e.float(g.hi - g.zero), g.zero, y)
 end
 
-local BY = {mean = mean, softmax = softmax, layernorm = norm, rmsnorm = norm}
+local BY = {mean = mean, softmax = softmax, layernorm = norm, rmsnorm = norm, groupnorm = group_norm, instancenorm = group_norm}
 
 function codes.can(node) return BY[node.op] ~= nil and node.attrs.out ~= nil end
 function codes.emit(e, node) BY[node.op](e, node) end

@@ -14,11 +14,21 @@ function ops.BatchNormalization(n, x, scale, shift, mean, variance)
 	return x * factor:view(table.unpack(sizes)) + rest:view(table.unpack(sizes))
 end
 
+-- Whether t has the sizes of x from `axis` on.
+local function is_row(t, x, axis)
+	if t:dim() ~= x:dim() - axis + 1 then return false end
+	for i = axis, x:dim() do
+		if t:size(i - axis + 1) ~= x:size(i) then return false end
+	end
+	return true
+end
+
 function ops.LayerNormalization(n, x, scale, shift)
 	local axis, eps = n:axis(n:attr('axis', -1), x:dim()), n:attr('epsilon', 1e-5)
-	if axis == x:dim() and scale:dim() == 1 and n.outputs == 1 then
-		if shift then return x:layernorm(scale, shift, {eps = eps}) end
-		return x:layernorm(scale, {eps = eps})
+	if is_row(scale, x, axis) and (not shift or is_row(shift, x, axis)) and n.outputs == 1 then
+		local o = {eps = eps, axes = axis < x:dim() and x:dim() - axis + 1 or nil}
+		if shift then return x:layernorm(scale, shift, o) end
+		return x:layernorm(scale, o)
 	end
 	local axes = {}
 	for i = axis, x:dim() do axes[#axes + 1] = i end
@@ -72,7 +82,7 @@ end
 
 function ops.RMSNormalization(n, x, scale)
 	local axis, eps = n:axis(n:attr('axis', -1), x:dim()), n:attr('epsilon', 1e-5)
-	if axis == x:dim() and scale:dim() == 1 then return x:rmsnorm(scale, {eps = eps}) end
+	if is_row(scale, x, axis) then return x:rmsnorm(scale, {eps = eps, axes = axis < x:dim() and x:dim() - axis + 1 or nil}) end
 	local axes = {}
 	for i = axis, x:dim() do axes[#axes + 1] = i end
 	return x * (x:square():mean {axis = axes, keep = true} + eps):rsqrt() * scale

@@ -25,6 +25,27 @@ it('has the norms of groups and of several axes as modules', function()
 	assert(tostring(m):find('GroupNorm%(2, 4') and same(graph.trace(m, x):run(x), h:run(x)), tostring(m))
 end)
 
+it('keeps codes in the norms of groups and instances', function()
+	local parts = {nn.Conv2d(2, 4, 3, {pad = 1}), nn.GroupNorm(2, 4), nn.Conv2d(4, 4, 3, {pad = 1}), nn.InstanceNorm2d(4, {affine = true}),
+		nn.Conv2d(4, 4, 3, {pad = 1}), nn.InstanceNorm2d(4), nn.Conv2d(4, 4, 3, {pad = 1}), nn.GroupNorm(2, 4, {affine = false}), nn.Conv2d(4, 2, 3)}
+	local h = graph.trace(nn.Sequential(parts), x)
+	local m = nn.Graph(h)
+	assert(tostring(m):find 'InstanceNorm2d%(4, affine=true%)' and tostring(m):find 'InstanceNorm2d%(4%)' and tostring(m):find 'GroupNorm%(2, 4, affine=false%)',
+		tostring(m))
+	assert(same(m(x), h:run(x)) and #m:parameters() == 14)
+	m:calibrate({{x}}, {log = false})
+	local q = m:quantize {mode = 'static'}
+	quant.log 'reset'
+	local y = q(x)
+	assert(#quant.log():where {path = 'fallback'} == 0 and #quant.log():where {op = 'groupnorm', path = 'integer'} == 2)
+	assert(#quant.log():where {op = 'instancenorm', path = 'integer'} == 2)
+	assert(y:error(m(x)).sqnr > 20)
+	local target = tensor.randint {6, low = 1, high = 3}
+	local head = nn.Sequential {m, nn.Flatten(), nn.Linear(8, 3)}
+	head:fit({{x, target}}, {loss = nn.crossentropy, epochs = 1, log = false})
+	assert(not same(m(x), h:run(x)))
+end)
+
 it('has several inputs and outputs, numbers, constants and tensors that two nodes share', function()
 	local table_of, w = tensor.randn(5, 4), tensor.randn(4, 4)
 	local two = nn.module(function(_, a, b) return {sum = a:linear(w) + b * 2 + table_of:narrow(1, 1, 1), other = b:linear(w):relu()}, a:matmul(w) end, {})

@@ -36,3 +36,8 @@ print(pcall(function() return x:quantile(1.5) end))  --> false ...quantile: q: w
 print(pcall(function() return x:quantile(0/0) end))  --> false ...quantile: q: wanted numbers from 0 to 1, got ...nan
 print(pcall(function() return x:quantile() end))  --> false ...operand 2: wanted a tensor or a number, got nothing...
 print(pcall(function() return x:quantile(tensor{{0.5}}) end))  --> false ...q: wanted a number or a tensor with one axis, got float32(1, 1)
+
+it('takes packed integers whose rows end within a byte', function()
+	local x = tensor{{{1, 2, 3}, {4, 5, 6}, {-1, -2, -3}}, {{1, 1, 1}, {2, 2, 2}, {3, 3, 3}}}:to 'int4'
+	print(x:median {axis={2, 3}}, x:logsumexp {axis={2, 3}}:eq(x:to('float32'):logsumexp {axis={2, 3}}):all():item())  --> float32(2)  2  2 true
+end)

@@ -45,3 +45,12 @@ exported.functions({
 	einsum = function(self, a) return tensor.einsum('bik,jk->ib', a, self.w) end, conv2d = function(self, a) return a:view(-1, 56, 10, 10):conv2d(self.k, {pad=1}) end,
 	avgpool2d = function(_, a) return a:view(-1, 2, 28, 100):avgpool2d {28, 100} end, ['avgpool2d of few'] = function(_, a) return a:view(-1, 56, 10, 10):avgpool2d(10) end,
 }, wide, {w=tensor.randn(5, 700), k=tensor.randn(6, 56, 3, 3)})
+
+-- norms of codes: groups of channels, rows of several axes
+local image, nets = tensor.randn(6, 3, 6, 6), {}
+for _, norm in ipairs {nn.GroupNorm(3, 6), nn.InstanceNorm2d(6, {affine=true}), nn.LayerNorm {6, 6}, nn.GroupNorm(2, 6, {affine=false})} do
+	local net = nn.Sequential {nn.Conv2d(3, 6, 3, {pad=1}), norm, nn.ReLU(), nn.Conv2d(6, 2, 3)}
+	for _, p in ipairs(norm:parameters()) do tensor.nograd(function() p:copy_(tensor.rand(p:size()) + 0.5) end) end
+	nets[#nets + 1] = {name=tostring(norm), x=image, graph=function() return exported.quantized(net, image, {mode='static', input='uint8'}) end}
+end
+exported.together(nets, {compilers={'cc -O2'}, alone=true})

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- labels: quick host
--- Quantized forms of softmax, layernorm and rmsnorm in graphs: integer between integer layers, float elsewhere.
+-- Quantized forms of softmax and norms in graphs: integer between integer layers, float elsewhere.
 tensor.seed(29)
 local x = tensor.randn(32, 8)
 
@@ -18,6 +18,25 @@ it('runs in integers between integer layers', function()
 			assert(y:error(m(x)).sqnr > 25, op .. input)
 			assert(q:run(x, {arena=true}):error(y).max == 0)
 		end
+	end
+end)
+
+it('keeps codes in group and instance norm and norms of several axes', function()
+	local image = tensor.randn(12, 3, 8, 8)
+	for op, make in pairs {groupnorm = function() return nn.GroupNorm(2, 6) end, instancenorm = function() return nn.InstanceNorm2d(6, {affine=true}) end,
+		layernorm = function() return nn.LayerNorm {6, 6} end} do
+		local m = nn.Sequential{nn.Conv2d(3, 6, 3), make(), nn.ReLU(), nn.Conv2d(6, 2, 3)}
+		local norm = m[2]
+		tensor.nograd(function() norm.weight:copy_(norm.weight * 0.7 + 0.2) norm.bias:copy_(norm.bias + 0.1) end)
+		local g = graph.trace(m, image):calibrate({{image, image}}, {log=false})
+		local q, r = g:quantize{mode='static'}
+		assert(r:where{op=op}.mode == 'static')
+		quant.log 'reset'
+		local y = q:run(image, {check=true})
+		assert(#quant.log():where{path='fallback'} == 0 and quant.log():where{op=op}.path == 'integer', op)
+		assert(y:error(m(image)).sqnr > 25, op)
+		m:calibrate({{image, image}}, {log=false})
+		assert(m:quantize{mode='static'}(image):error(y).max == 0)
 	end
 end)
 

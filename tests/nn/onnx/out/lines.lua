@@ -25,6 +25,18 @@ it('writes norms as the opset has them', function()
 	print(out.ops(root, x, {parts = parts}))  --> Mul ReduceMean Add Sqrt Div Mul
 end)
 
+it('writes norms of several axes, groups and instances', function()
+	local v = {w = tensor.randn(4, 6), c = tensor.randn(4), d = tensor.randn(4)}
+	local image = tensor.randn(3, 4, 2, 3)
+	for _, opset in ipairs {13, 17, 21, 23} do
+		local o = {parts = v, export = {opset = opset}, tolerance = 2e-6}
+		back(function(self, a) return a:layernorm(self.w, {axes = 2}) + a:rmsnorm(self.w, {axes = 2}) + a:layernorm {axes = 2} end, x, o)
+		back(function(self, a) return nn.groupnorm(a, 2, self.c, self.d, {eps = 1e-3}) + nn.groupnorm(a, 4) + nn.groupnorm(a, 1, self.c) end, image, o)
+		back(function(self, a) return nn.instancenorm(a, self.c, self.d, {eps = 1e-3}) + nn.instancenorm(a) end, image, o)
+	end
+	print(out.ops(function(self, a) return nn.groupnorm(a, 2, self.c, self.d) end, image, {parts = v, export = {opset = 21}}))  --> GroupNormalization
+end)
+
 it('writes batch norm', function()
 	local y = tensor.randn(3, 4, 2, 2)
 	local m = nn.BatchNorm2d(4):eval()
