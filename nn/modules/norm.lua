@@ -168,6 +168,31 @@ instance_norm('InstanceNorm1d', 3, '(N, C, L)')
 instance_norm('InstanceNorm2d', 4, '(N, C, H, W)')
 instance_norm('InstanceNorm3d', 5, '(N, C, D, H, W)')
 
+module.define(nn, {
+	name = 'LocalResponseNorm', word = 'localresponsenorm',
+	usage = 'nn.LocalResponseNorm(size, {alpha=1e-4, beta=0.75, k=1})  nn.LocalResponseNorm(size, alpha, beta, k)',
+	text = [[nn.localresponsenorm of x (N, C, …): each number is divided by (k + alpha * m)^beta, where m is the mean square of the numbers of `size`
+neighbouring channels.]],
+	options = {{'alpha', 'number', 'default 1e-4'}, {'beta', 'number', 'default 0.75'}, {'k', 'number', 'default 1'}}, positional = {'alpha', 'beta', 'k'},
+	example = 'print(nn.LocalResponseNorm(5)(tensor.randn(2, 8, 4, 4)):size())  --> 2 8 4 4',
+	init = function(self, options, size)
+		self.size = module.size('LocalResponseNorm', 'size', size)
+		for _, field in ipairs {'alpha', 'beta', 'k'} do self[field] = options[field] or false end
+	end,
+	forward = function(self, x)
+		return nn.localresponsenorm(module.real(x), self.size, {alpha = self.alpha or nil, beta = self.beta or nil, k = self.k or nil})
+	end,
+	node = {op = 'localresponsenorm', attrs = {size = true, alpha = true, beta = true, k = true}, tensors = {}},
+	adopt = function(self, attrs)
+		self.size, self.alpha, self.beta, self.k = attrs.size, attrs.alpha or false, attrs.beta or false, attrs.k or false
+	end,
+	describe = function(self)
+		local shown = {}
+		for _, field in ipairs {'alpha', 'beta', 'k'} do shown[field] = self[field] and ('%g'):format(self[field]) or nil end
+		return self.size .. module.fields_text(shown, {'alpha', 'beta', 'k'})
+	end,
+})
+
 return module.define(nn, {
 	name = 'RMSNorm', word = 'rmsnorm',
 	usage = 'nn.RMSNorm(size, {eps=1e-5})  nn.RMSNorm(size, eps)',

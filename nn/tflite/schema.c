@@ -46,6 +46,8 @@ static const struct ql_fb_field dense[] = {
 static const struct ql_fb_field softmax[] = {ONE(0, FLOAT, "beta"), END};
 static const struct ql_fb_field concatenation[] = {ONE(0, I32, "axis"), ONE(1, I8, "act"), END};
 static const struct ql_fb_field act_only[] = {ONE(0, I8, "act"), END};
+static const struct ql_fb_field response[] = {
+	ONE(0, I32, "radius"), ONE(1, FLOAT, "bias"), ONE(2, FLOAT, "alpha"), ONE(3, FLOAT, "beta"), END};
 static const struct ql_fb_field resize_bilinear[] = {ONE(2, BOOL, "corners"), ONE(3, BOOL, "half"), END};
 static const struct ql_fb_field resize_nearest[] = {ONE(0, BOOL, "corners"), ONE(1, BOOL, "half"), END};
 static const struct ql_fb_field reshape[] = {MANY(0, I32, "shape"), END};
@@ -70,11 +72,11 @@ static const struct ql_fb_field matmul[] = {
 static const struct ql_fb_field gelu[] = {ONE(0, BOOL, "approximate"), END};
 
 static const struct ql_fb_choice options[] = {{1, conv2d}, {2, depthwise}, {5, pool}, {6, svdf}, {8, dense},
-	{9, softmax}, {10, concatenation}, {11, act_only}, {12, act_only}, {15, resize_bilinear}, {17, reshape},
-	{19, block}, {21, act_only}, {23, gather}, {27, reducer}, {28, act_only}, {29, act_only}, {30, squeeze},
-	{32, strided_slice}, {35, split}, {37, cast}, {40, output_type}, {49, transpose_conv}, {55, output_type},
-	{57, output_type}, {59, pack}, {64, pack}, {71, lstm}, {74, resize_nearest}, {75, leaky}, {77, mirror},
-	{79, split}, {94, block}, {101, matmul}, {116, gelu}, {0, NULL}};
+	{9, softmax}, {10, concatenation}, {11, act_only}, {12, act_only}, {13, response}, {15, resize_bilinear},
+	{17, reshape}, {19, block}, {21, act_only}, {23, gather}, {27, reducer}, {28, act_only}, {29, act_only},
+	{30, squeeze}, {32, strided_slice}, {35, split}, {37, cast}, {40, output_type}, {49, transpose_conv},
+	{55, output_type}, {57, output_type}, {59, pack}, {64, pack}, {71, lstm}, {74, resize_nearest}, {75, leaky},
+	{77, mirror}, {79, split}, {94, block}, {101, matmul}, {116, gelu}, {0, NULL}};
 
 /* ---- the model ---- */
 

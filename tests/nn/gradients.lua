@@ -267,6 +267,8 @@ case('layernorm', function(x, w, b) return x:layernorm(w, b, {axes=2}) end, apar
 case('rmsnorm', function(x, w) return x:rmsnorm(w, {axes=2}) end, apart(2, 3, 4), apart(3, 4))
 case('groupnorm', function(x, w, b) return nn.groupnorm(x, 2, w, b) end, apart(2, 4, 3), apart(4), apart(4))
 case('groupnorm', function(x) return nn.groupnorm(x, 3) end, apart(2, 6))
+case('localresponsenorm', function(x) return nn.localresponsenorm(x, 4, {alpha=2, beta=0.7, k=0.5}) end, apart(2, 6, 3))
+case('localresponsenorm', function(x) return nn.localresponsenorm(x, 9, 0.5) end, apart(2, 5))
 case('instancenorm', function(x, w, b) return nn.instancenorm(x, w, b, {eps=0.1}) end, apart(2, 2, 3, 2), apart(2), apart(2))
 case('batchnorm', function(x, w, b) return nn.batchnorm(x, w, b, {training=true}) end, apart(3, 2, 2, 3), apart(2), apart(2))
 case('batchnorm', function(x, w, b)

@@ -154,6 +154,7 @@ end, steps, {parts={bias=tensor.randn(2, 1, 3), seen=tensor{{0, 1, 1}, {1, 0, 0}
 add('group and instance norm', function(self, a)
 	return nn.groupnorm(a, 3, self.w, self.b) + nn.instancenorm(a, {eps=0.1}) + nn.groupnorm(a, 2) + a:layernorm(self.r, {axes=2})
 end, block, {parts={w=tensor.randn(6), b=tensor.randn(6), r=tensor.randn(6, 4)}})
+add('local response norm', function(_, a) return nn.localresponsenorm(a, 3, 0.5) + nn.localresponsenorm(a, 4, {alpha=2, beta=0.5, k=1.5}) end, block)
 for _, norm in ipairs {nn.GroupNorm(3, 6), nn.InstanceNorm2d(6, {affine=true}), nn.LayerNorm {6, 6}, nn.GroupNorm(2, 6, {affine=false})} do
 	local net = nn.Sequential {nn.Conv2d(3, 6, 3, {pad=1}), norm, nn.ReLU(), nn.Conv2d(6, 2, 3)}
 	for _, p in ipairs(norm:parameters()) do tensor.nograd(function() p:copy_(tensor.rand(p:size()) + 0.5) end) end

@@ -169,6 +169,34 @@ local function group_norm(e, node)
 	end
 end
 
+parts.add('response', {needs = {{'power'}}, text = [[
+/* x (outer, channels, inner) over (k + factor * the sum of the squares of the channels c - low to c + high)^beta */
+static void ${name}(const float *x, int32_t outer, int32_t channels, int32_t inner, int32_t low, int32_t high, double factor, double k,
+	float beta, float *y)
+{
+	int32_t o, c, i, j;
+
+	for (o = 0; o < outer; o++, x += channels * inner)
+		for (c = 0; c < channels; c++)
+			for (i = 0; i < inner; i++) {
+				double sum = 0;
+
+				for (j = c < low ? 0 : c - low; j < channels && j <= c + high; j++)
+					sum += (double)x[j * inner + i] * (double)x[j * inner + i];
+				sum = factor * sum;
+				*y++ = x[c * inner + i] / q_power((float)(k + sum), beta);
+			}
+}
+]]})
+
+local function response(e, node)
+	local x, f = cast.floats(e, node, 1)
+	local a, y, inner = node.attrs, e:output(node), 1
+	for i = 3, #f.shape do inner = inner * f.shape[i] end
+	e:call('%s(%s, %d, %d, %d, %d, %d, %a, %a, %s, %s);', e:part 'response', x, f.shape[1], f.shape[2], inner, math.min(a.size // 2, f.shape[2]),
+		math.min((a.size - 1) // 2, f.shape[2]), (a.alpha or 1e-4) / a.size, a.k or 1, e.float(e.single(a.beta or 0.75)), y)
+end
+
 ---------------------------------------------------------------- reductions
 
 local REDUCE = [[
@@ -401,10 +429,10 @@ local function logsumexp(e, node)
 	e:call('%s(%s, %d, %d, %d, %s);', e:part 'logsumexp', x, rows, n, inner, y)
 end
 
-local BY = {softmax = softmax, logsoftmax = softmax, layernorm = norm, rmsnorm = norm, groupnorm = group_norm, instancenorm = group_norm, cumsum = scan, cumprod = scan, cummax = running_extreme,
+local BY = {softmax = softmax, logsoftmax = softmax, layernorm = norm, rmsnorm = norm, groupnorm = group_norm, instancenorm = group_norm, localresponsenorm = response, cumsum = scan, cumprod = scan, cummax = running_extreme,
 	cummin = running_extreme, logsumexp = logsumexp, aminmax = both}
 
-return {ops = {'softmax', 'logsoftmax', 'layernorm', 'rmsnorm', 'groupnorm', 'instancenorm', 'sum', 'mean', 'max', 'min', 'aminmax', 'argmax', 'argmin',
+return {ops = {'softmax', 'logsoftmax', 'layernorm', 'rmsnorm', 'groupnorm', 'instancenorm', 'localresponsenorm', 'sum', 'mean', 'max', 'min', 'aminmax', 'argmax', 'argmin',
 	'cumsum', 'cumprod', 'cummax', 'cummin', 'prod', 'logsumexp'},
 emit = function(e, node)
 	local f = e:facts(node.inputs[1])

@@ -64,20 +64,12 @@ function ops.LpNormalization(n, x)
 	return tensor.where(sum:eq(0), x * 0, x / sum)
 end
 
--- Over `size` neighbouring channels.
+-- Over `size` neighbouring channels, of an even number one more after than before, where nn.localresponsenorm has it before.
 function ops.LRN(n, x)
-	local size, channels = n:attr 'size', x:size(2)
-	local low, sum = (size - 1) // 2, nil
-	local square = x:square()
-	local pads = {}
-	for i = 1, 2 * (x:dim() - 2) do pads[i] = 0 end
-	pads[#pads + 1], pads[#pads + 2] = low, size - 1 - low
-	local wide = square:pad {sizes = pads}
-	for i = 1, size do
-		local part = wide:narrow(2, i, channels)
-		sum = sum and sum + part or part
-	end
-	return x / (sum * (n:attr('alpha', 1e-4) / size) + n:attr('bias', 1.0)):pow(n:attr('beta', 0.75))
+	local size = n:attr 'size'
+	local o, even = {alpha = n:attr('alpha', 1e-4), beta = n:attr('beta', 0.75), k = n:attr('bias', 1.0)}, size % 2 == 0
+	local y = nn.localresponsenorm(even and x:flip(2) or x, size, o)
+	return even and y:flip(2) or y
 end
 
 function ops.RMSNormalization(n, x, scale)

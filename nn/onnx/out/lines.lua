@@ -101,6 +101,18 @@ function ops.groupnorm(n)
 	return n:cast(y, dtype, n:typed())
 end
 
+-- An even window has one more channel before than after, in ONNX after: the channels are turned around.
+function ops.localresponsenorm(n)
+	local dtype, size_of = linear.precision(n), n:attr 'size'
+	local x = n:input(1, dtype)
+	local function turned(v)
+		if size_of % 2 == 1 then return v end
+		return n:emit('Slice', {v, n:ints {-1}, n:ints {math.mininteger}, n:ints {1}, n:ints {-1}})
+	end
+	local y = n:emit('LRN', {turned(x)}, {size = size_of, alpha = n:attr('alpha', 1e-4) + 0.0, beta = n:attr('beta', 0.75) + 0.0, bias = n:attr('k', 1) + 0.0})
+	return n:cast(turned(y), dtype, n:typed())
+end
+
 function ops.batchnorm(n)
 	if n:attr('training', false) then n:refuse 'training=true' end
 	n:attr 'momentum'

@@ -71,4 +71,14 @@ ops.L2_NORMALIZATION = decoded(function(n, x, is_image)
 	return n.under(x / length:maximum(1e-6), n:act())
 end)
 
+-- Over the last axis of the file, by the sum of the squares, not their mean.
+ops.LOCAL_RESPONSE_NORMALIZATION = decoded(function(n, x, is_image)
+	local radius = n:option('radius', 0)
+	if radius < 0 or radius >= 1 << 30 then n:fail('radius: wanted 0 to 2^30, got %d', radius) end
+	local size, shape = 2 * radius + 1, {x:size()}
+	local rows = is_image and x or x:reshape(-1, shape[#shape])
+	local y = nn.localresponsenorm(rows, size, {alpha = n:option('alpha', 0) * size, beta = n:option('beta', 0), k = n:option('bias', 0)})
+	return is_image and y or y:reshape(table.unpack(shape))
+end)
+
 return ops

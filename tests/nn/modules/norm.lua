@@ -63,3 +63,11 @@ refused('LayerNorm: size: wanted an integer of at least 1, got nil', nn.LayerNor
 refused('GroupNorm: groups: wanted a divisor of 6, got 4', nn.GroupNorm, 4, 6)
 refused('InstanceNorm2d: wanted x (N, C, H, W) with 3 channels, got float32(2, 4, 4, 4)', nn.InstanceNorm2d(3), tensor.zeros(2, 4, 4, 4))
 refused('LayerNorm: size: wanted an integer of at least 1, got 0', nn.LayerNorm, {3, 0})
+
+it('local response norm', function()
+	local m, v = nn.LocalResponseNorm(3, 0.5, 1, 2), tensor.randn(2, 5, 3, 3)
+	print(m, nn.LocalResponseNorm(5))  --> LocalResponseNorm(3, alpha=0.5, beta=1, k=2) 0 parameters LocalResponseNorm(5) 0 parameters
+	assert(m(v):eq(nn.localresponsenorm(v, 3, 0.5, 1, 2)):all():item())
+	local g = graph.trace(nn.Sequential {nn.Conv2d(5, 4, 1), m}, v)
+	assert(tostring(nn.Graph(g)):find('LocalResponseNorm(3, alpha=0.5, beta=1, k=2)', 1, true) and nn.Graph(g)(v):eq(g:run(v)):all():item())
+end)

@@ -22,6 +22,11 @@ exported.functions({
 	layernorm = function(self, a) return a:layernorm(self.b * self.b, self.b) end, rmsnorm = function(self, a) return a:rmsnorm(self.b) end,
 }, x, parts)
 
+exported.functions({
+	['local response norm'] = function(_, a) return nn.localresponsenorm(a, 3, 0.5) + nn.localresponsenorm(a, 4, {alpha=2, beta=0.5, k=1.5}) end,
+	['of rows'] = function(_, a) return nn.localresponsenorm(a:select(2, 1), 11, 1, 1.25, 0.5) end,
+}, x)
+
 -- rows whose squares are no floats, beside others
 local far = tensor.randn(4, 3, 300) * tensor{1, 1e25, 1e37, 1e-30}:view(4, 1, 1)
 exported.functions({layernorm = function(_, a) return a:layernorm() end, rmsnorm = function(_, a) return a:rmsnorm() end}, far)

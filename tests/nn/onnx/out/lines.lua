@@ -37,6 +37,13 @@ it('writes norms of several axes, groups and instances', function()
 	print(out.ops(function(self, a) return nn.groupnorm(a, 2, self.c, self.d) end, image, {parts = v, export = {opset = 21}}))  --> GroupNormalization
 end)
 
+it('writes local response norm', function()
+	for _, size in ipairs {1, 3, 4} do
+		back(function(_, a) return nn.localresponsenorm(a, size, {alpha = 2, beta = 0.5, k = 1.5}) end, x, {tolerance = 2e-6})
+	end
+	print(out.ops(function(_, a) return nn.localresponsenorm(a, 5) end, x))  --> LRN
+end)
+
 it('writes batch norm', function()
 	local y = tensor.randn(3, 4, 2, 2)
 	local m = nn.BatchNorm2d(4):eval()

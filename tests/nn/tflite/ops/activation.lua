@@ -33,6 +33,8 @@ it('works along the channels', function()
 	assert(equal(run('SOFTMAX', {x}, {beta = 0.5}), (x * 0.5):softmax()) and equal(run('LOG_SOFTMAX', {x}), x:logsoftmax()))
 	assert(equal(run('L2_NORMALIZATION', {x}, {}), x / x:square():sum {axis = 3, keep = true}:sqrt()))
 	assert(equal(run('L2_NORMALIZATION', {x * 0}, {}), x * 0))
+	local y = run('LOCAL_RESPONSE_NORMALIZATION', {tensor {1, 2, 3, 4}:view(1, 1, 1, 4)}, {radius = 1, bias = 1.0, alpha = 0.5, beta = 2.0})
+	assert(equal(y:view(4), {1 / 3.5 ^ 2, 2 / 8 ^ 2, 3 / 15.5 ^ 2, 4 / 13.5 ^ 2}))
 end)
 
 it('has the codes of LiteRT', function()
