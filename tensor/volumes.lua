@@ -38,46 +38,62 @@ local function volume(op, what, x)
 	if not base.is_tensor(x) or x:dim() ~= 5 then fail('%s: wanted %s, got %s', op, what, describe(x)) end
 end
 
--- For each of `count` results along the depth the slices of its window, as channels: (n count, c kernel, h, w).
+-- For each of `count` results along the depth the slices of its window, as channels: (n count, c kernel, h, w). Codes move under their scale.
 local function unfold(x, kernel, step, apart, front, count)
+	local back = (kernel - 1) * apart + (count - 1) * step + 1 - x:size(3) - front
+	if front > 0 or back > 0 then x = x:pad {0, 0, 0, 0, front, math.max(back, 0)} end
 	local n, c, d, h, w = x:size()
-	local length = (kernel - 1) * apart + count * step
-	local back = length - d - front
-	x = x:permute(1, 3, 2, 4, 5)
-	if back < 0 then x = x:narrow(2, 1, d + back) end
-	if front > 0 or back > 0 then x = x:pad {0, 0, 0, 0, 0, 0, front, math.max(back, 0)} end
-	local list = {}
-	for k = 1, kernel do
-		local part = x:narrow(2, (k - 1) * apart + 1, count * step)
-		list[k] = step == 1 and part or part:reshape(n, count, step, c, h, w):select(3, 1)
+	local index = {dtype = 'int64'}
+	for i = 0, count - 1 do
+		for channel = 0, c - 1 do
+			for k = 0, kernel - 1 do index[#index + 1] = channel * d + i * step + k * apart + 1 end
+		end
 	end
-	return tensor.stack(list, {axis = 4}):reshape(n * count, c * kernel, h, w)
+	return x:reshape(n, c * d, h, w):indexselect(2, tensor(index)):view(n * count, c * kernel, h, w)
 end
 
-local conv3d = doc {name = 'x:conv3d', usage = 'x:conv3d(w, bias, {stride=, pad=, dilation=, groups=, act=})',
+-- x as it is where its codes have one scale, else decoded.
+local function with_one_scale(x)
+	if not x:quantized() then return x end
+	local p = x:qparams()
+	return x:spec().affine and not p.axis and not p.block and x or x:dequantize()
+end
+
+-- w as (out, c / groups * kd, kh, kw), which it may be, or the rows that it is; the size of the kernel; of rows that of images.
+local function rows_of(w, k)
+	if k then return w, k, w:dim() == 2 and {k[2], k[3]} or nil end
+	volume('conv3d', 'w (out, c / groups, kd, kh, kw)', w)
+	if w:quantized() then
+		local p = w:qparams()
+		if p.block or (p.axis or 1) ~= 1 or not w:spec().affine then w = w:dequantize() end
+	end
+	return w:reshape(w:size(1), w:size(2) * w:size(3), w:size(4), w:size(5)), {w:size(3), w:size(4), w:size(5)}
+end
+
+local conv3d = doc {name = 'x:conv3d', usage = 'x:conv3d(w, bias, {stride=, pad=, dilation=, groups=, act=, out=})',
 	text = [[Convolution of x (n, c, d, h, w) with w (out, c / groups, kd, kh, kw), plus bias (out) when given, as in PyTorch. It is a conv2d whose
-channels are those of the kd slices that a window reads: x is copied kd times. There is no integer path for volumes: quantized x and w are decoded.]],
+channels are those of the kd slices that a window reads, so x is copied kd times; conv2d is what quant.log and graphs show. Codes of x with one
+scale and of w with one for each output are multiplied in integers.]],
 	options = {STRIDE, PAD, DILATION, {'groups', 'integer', 'channels and outputs fall into so many groups that do not mix (default 1)'},
-		{'act', 'text', 'activation after the bias (default: none)'}},
+		{'k', 'any', 'size of the kernel, {d, h, w}, of a w (out, c / groups * kd, kh, kw), or quantized (out, c / groups * kd * kh * kw)'},
+		{'act', 'text', 'activation after the bias (default: none)'}, {'out', 'any', 'spec of a quantized result (default: float32)'}},
 	example = 'print(tensor.ones(1, 1, 3, 3, 3):conv3d(tensor.ones(1, 1, 2, 2, 2)):size())  --> 1 1 2 2 2'}
 function methods.conv3d(x, w, bias, options, ...)
 	if select('#', ...) > 0 then base.surplus('conv3d', 4, ...) end
 	if bias ~= nil and not base.is_tensor(bias) and options == nil then bias, options = nil, bias end
 	volume('conv3d', 'x (n, c, d, h, w)', x)
-	volume('conv3d', 'w (out, c / groups, kd, kh, kw)', w)
 	local o = base.options(conv3d, options or {})
+	local flat = base.is_tensor(w) and (w:dim() == 2 or w:dim() == 4) and o.k ~= nil
+	local rows, size, k = rows_of(w, flat and triple('conv3d', 'k', o.k, nil, 1))
 	local stride, apart = triple('conv3d', 'stride', o.stride, {1, 1, 1}, 1), triple('conv3d', 'dilation', o.dilation, {1, 1, 1}, 1)
 	local front, back, pad = borders('conv3d', o.pad)
-	if x:quantized() then x = x:dequantize() end
-	if w:quantized() then w = w:dequantize() end
-	local n, outputs, kernel = x:size(1), w:size(1), w:size(3)
+	local n, outputs, kernel = x:size(1), w:size(1), size[1]
 	if kernel < 1 then fail('conv3d: wanted w (out, c / groups, kd, kh, kw) with a kernel of at least 1, got %s', describe(w)) end
 	local room = x:size(3) + front + back - apart[1] * (kernel - 1) - 1
 	if room < 0 then fail('conv3d: wanted a kernel no larger than the padded input, got one that reaches over %d slices of %d', apart[1] * (kernel - 1) + 1, x:size(3) + front + back) end
 	local count = room // stride[1] + 1
-	local slices = unfold(x, kernel, stride[1], apart[1], front, count)
-	local rows = w:reshape(outputs, w:size(2) * kernel, w:size(4), w:size(5))
-	local given = {stride = {stride[2], stride[3]}, dilation = {apart[2], apart[3]}, pad = pad, groups = o.groups, act = o.act}
+	local slices = unfold(with_one_scale(x), kernel, stride[1], apart[1], front, count)
+	local given = {stride = {stride[2], stride[3]}, dilation = {apart[2], apart[3]}, pad = pad, groups = o.groups, act = o.act, out = o.out, k = k}
 	local y = bias and slices:conv2d(rows, bias, given) or slices:conv2d(rows, given)
 	return y:view(n, count, outputs, y:size(3), y:size(4)):permute(1, 3, 2, 4, 5):contiguous()
 end

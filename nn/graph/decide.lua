@@ -30,8 +30,15 @@ function decide.layers_of(g)
 	return list
 end
 
--- The spec of a value, with scale: from g:calibrate, or from an observer of m:calibrate (that of the node's own module first);
--- nil if neither has observed the value and the spec gives no scale.
+-- The value of which a node's own module has made the operand by moving elements; nil: it has not.
+local function moved_from(d, node, ref)
+	local producer = type(ref) == 'string' and d.g.nodes[core.split(ref)]
+	local form = producer and producer.module == node.module and ops.form(producer.op)
+	return form and form.moves and producer.inputs[1] or nil
+end
+
+-- The spec of a value, with scale: from g:calibrate, or from an observer of m:calibrate (that of the node's own module first), which has
+-- seen what the module was given; nil if neither has observed the value and the spec gives no scale.
 local function spec_for(d, node, ref, wanted)
 	local s = wanted and quant.spec(wanted)
 	if s and codes.params(s) then return s end
@@ -47,6 +54,8 @@ local function spec_for(d, node, ref, wanted)
 			if not found and layer and (entry.module == node.module) == own then found = calibrated(layer, entry.what, wanted) end
 		end
 	end
+	local source = not found and moved_from(d, node, ref)
+	if source then found = decide.spec_for(d, node, source, wanted) end
 	d.found[key] = found or false
 	return found or nil
 end

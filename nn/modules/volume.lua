@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- Convolution and pooling of volumes (N, C, D, H, W) as modules. Their values stay floats: there is no integer path for volumes.
+-- Convolution and pooling of volumes (N, C, D, H, W) as modules.
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local module = internal.import 'nn/base/module'
@@ -48,18 +48,22 @@ initialized as in nn.Conv2d.]] .. HOW,
 		self.geometry.groups = options.groups and groups
 		local bound = 1 / math.sqrt(inputs // groups * k[1] * k[2] * k[3])
 		module.parameter(self, 'weight', tensor.rand(outputs, inputs // groups, k[1], k[2], k[3]):mul_(2 * bound):sub_(bound))
-		self.bias = false
+		self.bias, self.act, self.sizes = false, false, {self.weight:size()}
 		if options.bias ~= false then module.parameter(self, 'bias', tensor.rand(outputs):mul_(2 * bound):sub_(bound)) end
 	end,
-	forward = function(self, x)
-		x = module.real(x, self.weight)
-		if self.bias then return x:conv3d(self.weight, self.bias, self.geometry) end
-		return x:conv3d(self.weight, self.geometry)
+	weights = {'weight'}, in_parts = true, takes_flat = true,
+	-- shape: of a weight that is a matrix of codes
+	compute = function(self, x, weight, out, shape)
+		local o = {k = shape and {shape[3], shape[4], shape[5]}, act = self.act or nil, out = out}
+		for name, value in next, self.geometry do o[name] = value end
+		if self.bias then return x:conv3d(weight, self.bias, o) end
+		return x:conv3d(weight, o)
 	end,
+	forward = function(self, x) return self:compute(module.real(x, self.weight), self.weight) end,
 	describe = function(self)
-		local s = {self.weight:size()}
-		return ('%d, %d, {%d,%d,%d}%s%s'):format(s[2] * (self.geometry.groups or 1), s[1], s[3], s[4], s[5], module.fields_text(self.geometry, FIELDS),
-			self.bias and '' or ', bias=false')
+		local s = self.sizes
+		return ('%d, %d, {%d,%d,%d}%s%s%s'):format(s[2] * (self.geometry.groups or 1), s[1], s[3], s[4], s[5], module.fields_text(self.geometry, FIELDS),
+			self.bias and '' or ', bias=false', self.act and ', act=' .. self.act or '')
 	end,
 })
 

@@ -59,15 +59,68 @@ it('unequal padding, groups and steps against the sum by its definition', functi
 end)
 
 it('codes and graphs', function()
-	local x, w = sequence(0.7, 2, 2, 4, 4, 4):to 'float32', sequence(0.3, 3, 2, 2, 2, 2):to 'float32'
-	local q, v = x:quantize 'uint8', w:quantize 'int8/1'
-	assert(q:conv3d(v):eq(q:dequantize():conv3d(v:dequantize())):all():item())
+	local x = sequence(0.7, 2, 2, 4, 4, 4):to 'float32'
+	local q = x:quantize 'uint8'
 	local most = q:maxpool3d(2, {stride=1})
 	assert(most:quantized() and most:dequantize():eq(q:dequantize():maxpool3d(2, {stride=1})):all():item())
 	local m = nn.Sequential {nn.Conv3d(2, 4, 3, 1, 1), nn.ReLU(), nn.MaxPool3d(2), nn.Conv3d(4, 2, {1, 2, 2}), nn.AvgPool3d()}
 	local g = graph.trace(m, x)
 	local more = sequence(0.9, 5, 2, 4, 4, 4):to 'float32'
 	assert(g:run(more):eq(m(more):detach()):all():item())
+	m:calibrate({{more, more}}, {log=false})
+	for _, o in ipairs {{mode='static'}, {mode='static', weight='int4/1'}, {mode='dynamic', weight='int8/1'}, {mode='weight_only', weight='int8:9'}, {mode='weight_only', weight='nf4'}} do
+		local quantized = m:quantize(o)
+		quant.log 'reset'
+		local y = quantized(more)
+		for _, row in ipairs(quant.log()) do
+			if row.op == 'conv2d' then assert(row.path == (o.mode == 'weight_only' and 'weight_only' or 'int8'), row.path) end
+			assert(o.mode ~= 'static' or row.path ~= 'fallback' or row.op == 'avgpool2d', row.op)
+		end
+		assert(y:error(m(more)).sqnr > (o.weight and o.weight:find '4' and 10 or 25))
+		if not (o.weight or ''):find ':' and o.weight ~= 'nf4' then
+			assert(graph.trace(m, x):calibrate({{more, more}}, {log=false}):quantize(o):run(more):error(y).max < (o.mode == 'static' and 0.1 or 1e-6))
+		end
+	end
+end)
+
+it('conv3d of codes: exact sums, the codes of conv2d of the slices, on every level', function()
+	local x, w, b = sequence(0.7, 2, 4, 5, 6, 6):to 'float32', sequence(0.3, 6, 2, 3, 2, 2):to 'float32', sequence(0.9, 6):to 'float32'
+	local o = {stride={2, 1, 1}, pad={2, 1, 1, 0, 0, 1}, groups=2, dilation={1, 2, 1}}
+	local levels = 0
+	for _, types in ipairs {{'uint8', 'int8/1'}, {'int8', 'int8'}, {'int8', 'int4/1'}, {'int16', 'int8/1'}, {{dtype='uint8', scheme='asymmetric'}, {dtype='uint8', scheme='asymmetric'}}} do
+		local q, v = x:quantize(types[1]), w:quantize(types[2])
+		local want = q:dequantize():to('float64'):conv3d(v:dequantize():to 'float64', b:to 'float64', o)
+		local out = {dtype='int8', scale=0.05, zero_point=3}
+		o.out = out
+		local codes = q:conv3d(v, b, o)
+		o.out = nil
+		assert((q:conv3d(v, b, o):to 'float64' - want):abs():max():item() < 1e-5 and codes:dtype() == 'int8')
+		local off = (codes:codes():to 'int32' - want:to('float32'):quantize(out):codes():to 'int32'):abs()
+		assert(off:max():item() <= 1 and off:sum():item() <= 10)
+		for _, level in ipairs {'ref', 'avx2', 'avxvnni', 'avx512vnni', 'amx'} do
+			if pcall(hw.force, level) then
+				levels = levels + 1
+				o.out = out
+				assert(q:conv3d(v, b, o):codes():eq(codes:codes()):all():item(), level)
+				o.out = nil
+			end
+		end
+		hw.force(os.getenv 'QUOLL_KERNEL' or 'native')
+		local slices = {}
+		local p = q:pad {0, 0, 0, 0, 2, 1}
+		for d = 1, 3 do -- of the second window; the channels' slices one after the other
+			slices[d] = p:select(3, 2 + d):dequantize():unsqueeze(3)
+		end
+		local image = tensor.cat(slices, {axis=3}):view(2, 12, 6, 6):quantize {dtype=q:dtype(), scheme=q:spec().scheme, scale=q:qparams().scale:item(),
+			zero_point=q:qparams().zero_point and q:qparams().zero_point:item() or nil}
+		local second = image:conv2d(v:reshape(6, 6, 2, 2), b, {pad={1, 0, 0, 1}, groups=2, dilation={2, 1}, out=out})
+		assert(codes:select(3, 2):codes():eq(second:codes()):all():item())
+	end
+	assert(levels > 4)
+	local rows = x:quantize 'uint8:12' -- many scales: decoded
+	assert((rows:conv3d(w:quantize 'int8/2', o) - rows:dequantize():conv3d(w:quantize('int8/2'):dequantize(), o)):abs():max():item() == 0)
+	local flat = w:reshape(6, 24):quantize 'int8:8'
+	assert((x:conv3d(flat, {k={3, 2, 2}, groups=2}) - x:conv3d(flat:dequantize():view(6, 2, 3, 2, 2), {groups=2})):abs():max():item() < 1e-5)
 end)
 
 local x = tensor.ones(1, 2, 4, 4, 4)

@@ -8,10 +8,10 @@ local function constant(node) return (node.attrs.mode or 'constant') == 'constan
 return {
 	{ops = {'relu', 'maxpool2d'}, inputs = {1}, weights = {}, gives = 'same', keeps = function(spec) return spec.monotone and spec.zero_code end},
 	{ops = {'view', 'reshape', 't', 'transpose', 'permute', 'narrow', 'slice', 'select', 'expand', 'squeeze', 'unsqueeze',
-		'contiguous'}, inputs = {1}, weights = {}, gives = 'same'},
+		'contiguous'}, inputs = {1}, weights = {}, gives = 'same', moves = true},
 	{ops = {'flip', 'roll', 'gather', 'gathernd', 'indexselect', 'repeatinterleave', 'depthtospace', 'spacetodepth'}, inputs = {1}, weights = {},
-		gives = 'same', keeps = function(spec, node) return not (spec.axis or spec.block) or node.results[1].spec ~= nil end},
-	{ops = {'pad'}, inputs = {1}, weights = {}, gives = 'same',
+		gives = 'same', moves = true, keeps = function(spec, node) return not (spec.axis or spec.block) or node.results[1].spec ~= nil end},
+	{ops = {'pad'}, inputs = {1}, weights = {}, gives = 'same', moves = true,
 		keeps = function(spec, node)
 			if not constant(node) then return not (spec.axis or spec.block) end
 			return spec.affine and quant.dtype(spec.dtype).bits >= 8

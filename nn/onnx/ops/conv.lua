@@ -48,6 +48,15 @@ local function flat(x) return x:unsqueeze(3) end
 -- {front, back, top, bottom, left, right}
 local function six(begins, ends) return {begins[1], ends[1], begins[2], ends[2], begins[3], ends[3]} end
 
+-- Three axes; w as of pictures, whose channels are those of all its slices.
+local function deep(n, x, w, b, o)
+	local outputs, channels, taps, kh, kw = w:size()
+	local function flattened() return w:reshape(outputs, channels * taps, kh, kw) end
+	local rows = n.known(w) and n:once('rows', flattened) or flattened()
+	o.k = {taps, kh, kw}
+	return b and x:conv3d(rows, b, o) or x:conv3d(rows, o)
+end
+
 function ops.Conv(n, x, w, b)
 	local axes, kernel = x:dim() - 2, {}
 	for i = 1, axes do kernel[i] = w:size(i + 2) end
@@ -60,8 +69,7 @@ function ops.Conv(n, x, w, b)
 		return y:squeeze(3)
 	end
 	if axes == 3 then
-		local o = {stride = stride, dilation = dilation, pad = six(begins, ends), groups = groups ~= 1 and groups or nil}
-		return x:conv3d(w, b, o)
+		return deep(n, x, w, b, {stride = stride, dilation = dilation, pad = six(begins, ends), groups = groups ~= 1 and groups or nil})
 	end
 	if axes ~= 2 then n:fail('wanted 1 to 3 axes beside batch and channels, got %d', axes) end
 	local o = options(stride, dilation, begins, ends, groups)

@@ -51,6 +51,7 @@ it('the same as images of one row', function()
 		assert(row.path ~= 'fallback' and (row.op ~= 'conv2d' or row.path == 'int8') and (row.op ~= 'maxpool2d' or row.path == 'integer'))
 	end
 	assert(y:eq(r(x:unsqueeze(3)):squeeze(3)):all():item())
+	assert(graph.trace(m, x):quantize(o):run(x):eq(q(x)):all():item()) -- by the observers of m:calibrate
 	local g = graph.trace(m, x):calibrate {{x, x}}:quantize(o)
 	assert(g:run(x):eq(y):all():item())
 end)

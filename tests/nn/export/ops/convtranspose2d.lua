@@ -33,3 +33,10 @@ exported.functions({
 		return a:select(3, 1):convtranspose1d(self.w:select(3, 1), self.b, {stride=2, pad=1}):conv1d(self.v, {pad=1}):maxpool1d(2)
 	end,
 }, x, {w=w, b=tensor.randn(3), v=tensor.randn(2, 3, 3), k=tensor.randn(3, 2, 2, 3, 3)})
+
+local volume, nets = tensor.randn(4, 2, 4, 5, 5), {}
+local net = nn.Sequential {nn.Conv3d(2, 4, 3, {pad={0, 1, 1, 1, 1, 0}}), nn.ReLU(), nn.MaxPool3d {1, 2, 2}, nn.Conv3d(4, 2, {2, 1, 2}, {groups=2})}
+for _, o in ipairs {{mode='static'}, {mode='static', weight='int4/1', input='int8'}, {mode='weight_only', weight='int8/1'}} do
+	nets[#nets + 1] = {name='volumes, ' .. o.mode .. ' ' .. (o.weight or ''), x=volume, graph=function() return exported.quantized(net, volume, o) end}
+end
+exported.together(nets, {compilers={'cc -O2'}, alone=true})
