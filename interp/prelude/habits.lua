@@ -64,7 +64,7 @@ local NN = {
 	Module = 'nn.module(function(self, x) return x end, parts)',
 	ModuleDict = 'nn.module(function(self, x) return x end, parts)', ModuleList = 'nn.Sequential{…}',
 	MultiheadAttention = 'nn.Attention(n, heads)', Parameter = 'tensor{1, 2, grad = true}',
-	TransformerDecoder = 'nn.Transformer', TransformerEncoder = 'nn.Transformer',
+	TransformerDecoder = 'nn.Transformer', TransformerEncoder = 'nn.Encoder',
 	TransformerEncoderLayer = 'nn.Transformer', ZeroPad2d = 'x:pad', binary_cross_entropy = 'nn.bce(y, target)',
 	binary_cross_entropy_with_logits = 'nn.bcelogits(y, target)', cross_entropy = 'nn.crossentropy(y, target)',
 	functional = 'nn.crossentropy, x:relu() and the like', gelu = 'x:gelu()',

@@ -19,14 +19,15 @@ for _, file in ipairs(internal.registry 'nn/checkpoints') do
 	end
 end
 
-local OWN = {halves = true, columns = true} -- options of architectures, not of nn.Transformer
+local OWN = {halves = true, columns = true, gamma = true, answers = true, twice = true} -- options of architectures, not of the module
 
--- A Transformer whose parameters the caller sets.
-local function transformer(o)
+-- A module whose parameters the caller sets.
+local function unset(architecture, o)
 	local options = {}
-	for name, value in pairs(o) do options[name] = not OWN[name] and value or nil end
-	options.tie, options.bias, options.attentionbias, options.outbias = o.tie, o.bias, o.attentionbias, o.outbias
-	return initial.unset(nn.Transformer, options)
+	for name, value in pairs(o) do
+		if not OWN[name] then options[name] = value end
+	end
+	return initial.unset(nn[architecture.module or 'Transformer'], options)
 end
 
 -- Floats of 16 bits are multiplied as they are; what is between the products is float32.
@@ -40,16 +41,17 @@ end
 local function finish(architecture, o, t, from, kind)
 	local prefix
 	if architecture.prepare then t, prefix = architecture.prepare(t, o, kind) end
-	local m = place.load(transformer(o), architecture, o, t, from, kind)
-	m.origin = {title = architecture.title, options = o, prefix = prefix}
+	local m, left = place.load(unset(architecture, o), architecture, o, t, from, kind)
+	m.origin = {title = architecture.title, options = o, prefix = prefix, left = left}
 	return widen(m)
 end
 
 local function load_folder(folder)
 	local c, tensors = sources.folder(folder)
 	local architecture = c:choice('model_type', known.huggingface)
-	local o = architecture.of_huggingface(c)
-	local m = finish(architecture, o, tensors(), folder, 'huggingface')
+	local t = tensors()
+	local o = architecture.of_huggingface(c, t)
+	local m = finish(architecture, o, t, folder, 'huggingface')
 	m.origin.config = c.text
 	return m
 end
@@ -68,6 +70,14 @@ local function load_llama2c(file)
 	return finish(known.gguf.llama, o, t, file, 'gguf')
 end
 
+-- Whether a name of the file is that of a head, which has no prefix.
+local function is_outside(architecture, name)
+	for _, pattern in ipairs(architecture.outside or {'^lm_head%.'}) do
+		if name:find(pattern) then return true end
+	end
+	return false
+end
+
 -- Files of Hugging Face: config.json as it was, and all tensors in model.safetensors.
 function files.save_folder(m, folder)
 	local origin = rawget(m, 'origin')
@@ -80,8 +90,11 @@ function files.save_folder(m, folder)
 	local architecture = by_title[origin.title]
 	local all, order = place.state(m, architecture, origin.options, 'huggingface')
 	if architecture.finish then all, order = architecture.finish(all, order, origin.options, 'huggingface') end
+	for name, value in pairs(origin.left) do
+		order[#order + 1], all[name] = name, value
+	end
 	for i, name in ipairs(order) do
-		local theirs = name:find '^lm_head%.' and name or (origin.prefix or '') .. name
+		local theirs = is_outside(architecture, name) and name or (origin.prefix or '') .. name
 		if theirs ~= name then all[theirs], all[name], order[i] = all[name], nil, theirs end
 	end
 	internal.make_folder(folder)
@@ -90,11 +103,12 @@ function files.save_folder(m, folder)
 end
 
 doc {name = 'nn.load', usage = "nn.load 'folder/'  nn.load 'm.gguf'  nn.load 'stories260K.bin'",
-	text = [[A model from another program, in eval mode: an nn.Transformer, which evaluates, generates, quantizes, trains and is exported as any
-other.
+	text = [[A model from another program, in eval mode: an nn.Transformer or nn.Encoder, which evaluates, generates, quantizes, trains and is
+exported as any other.
 
 A folder of Hugging Face has config.json and model.safetensors, or model.safetensors.index.json and its shards; a .gguf file has all in
-one; a .bin file is a checkpoint of llama2.c (version 0). Architectures: llama (also mistral), qwen2, gpt2. Parameters keep their dtypes;
+one; a .bin file is a checkpoint of llama2.c (version 0). Architectures: llama (also mistral), qwen2, gpt2; bert and distilbert, which are nn.Encoder, with the heads that the file has
+for masked tokens, sequences, tokens or answers. Parameters keep their dtypes;
 with weights of 16 bits activations are float32. Large ones are the mapped file (`tensor.load`, map=true). Quantized tensors stay as they are in the file. What the model cannot compute (other
 architectures, scaled rotary positions, experts) is an error, as is every tensor that is missing or left over. A sliding window
 limits the context of the model, within which it has no effect.

@@ -31,7 +31,7 @@ function place.pairs(x, heads, back)
 	return x:view(table.unpack(last)):transpose(2, 3):clone():view(table.unpack(sizes))
 end
 
--- given: name -> tensor; from: what messages call it; kind: 'huggingface' or 'gguf'.
+-- given: name -> tensor; from: what messages call it; kind: 'huggingface' or 'gguf'. Returns m and the tensors that it does not use.
 function place.load(m, architecture, o, given, from, kind)
 	local rows = indexed(architecture.names)
 	local result = files.match(m, given, function(name, file)
@@ -43,11 +43,12 @@ function place.load(m, architecture, o, given, from, kind)
 		if value and row.turn then value = row.turn(value, o) end
 		return value or theirs
 	end)
-	local extra, trouble = {}, {}
+	local extra, trouble, left = {}, {}, {}
 	for _, name in ipairs(result.extra) do
-		local ignored = o.tie ~= false and name == architecture.head[kind]
-		for _, pattern in ipairs(architecture.ignored or {}) do ignored = ignored or name:find(pattern) ~= nil end
-		if not ignored then extra[#extra + 1] = name end
+		for _, pattern in ipairs(architecture.ignored or {}) do
+			if name:find(pattern) then left[name] = given[name] end
+		end
+		if not left[name] and (o.tie == false or name ~= architecture.head[kind]) then extra[#extra + 1] = name end
 	end
 	result.extra = extra
 	for _, state in ipairs {'missing', 'extra'} do
@@ -56,7 +57,7 @@ function place.load(m, architecture, o, given, from, kind)
 	if #result.wrong > 0 then trouble[#trouble + 1] = files.list(result.wrong) end
 	if #trouble > 0 then base.fail('load: %s: wanted the tensors of a %s, got %s', from, architecture.title, table.concat(trouble, '; ')) end
 	module.change_tensors(m, function(_, name) return result.found[name] end)
-	return m
+	return m, left
 end
 
 -- The tensors of the model under the names of `kind`, and these names in order; ours, a table, receives name there -> name here.

@@ -86,7 +86,7 @@ end)
 -- Arguments with which a kind of module is made.
 local make = {Attention = {4, 2}, GroupNorm = {2, 4}, InstanceNorm1d = {2}, InstanceNorm2d = {2}, InstanceNorm3d = {2}, AdaptiveAvgPool2d = {2}, AdaptiveMaxPool2d = {2}, AvgPool1d = {2}, AvgPool3d = {2}, Conv3d = {1, 2, 3}, MaxPool3d = {2},
 	 AvgPool2d = {2}, BatchNorm2d = {2}, Conv1d = {1, 2, 3}, Conv2d = {1, 2, 3}, ConvTranspose1d = {1, 2, 3},
-	ConvTranspose2d = {1, 2, 3}, Dropout = {}, Embedding = {4, 2}, Flatten = {}, GELU = {}, GRU = {2, 3}, Hardswish = {}, Hardsigmoid = {}, Hardtanh = {},
+	ConvTranspose2d = {1, 2, 3}, Dropout = {}, Embedding = {4, 2}, Encoder = {{vocab = 4, d = 4, heads = 2, layers = 1}}, Flatten = {}, GELU = {}, GRU = {2, 3}, Hardswish = {}, Hardsigmoid = {}, Hardtanh = {},
 	Hardshrink = {}, Softshrink = {}, Threshold = {}, ELU = {}, SELU = {}, CELU = {}, Softplus = {}, Mish = {}, Softsign = {}, LogSigmoid = {}, LogSoftmax = {},
 	PReLU = {3}, LocalResponseNorm = {3}, LSTM = {2, 3}, LayerNorm = {2}, LeakyReLU = {}, Linear = {2, 2}, MaxPool1d = {2}, MaxPool2d = {2}, RMSNorm = {2}, RNN = {2, 3}, ReLU = {},
 	ReLU6 = {}, SiLU = {}, Sigmoid = {}, Softmax = {}, Tanh = {}, Sequential = {{}}, Residual = {{}}, Upsample = {4}, Graph = {graph.trace(nn.ReLU(), tensor.ones(1, 2))},

@@ -51,9 +51,9 @@ function tools.ids()
 	return tensor(list):view(2, 7)
 end
 
--- Compares logits with a line of the goldens: elements 0, 1, 50, 137 and 279, and the sum weighted with 1 + i % 13.
-function tools.check(m, want)
-	local y, sum = tensor.nograd(function() return m(tools.ids()) end):view(280):totable(), 0
+-- Compares logits with a line of the goldens: elements 0, 1, 50, 137 and 279, and the sum weighted with 1 + i % 13. options: of the call.
+function tools.check(m, want, options)
+	local y, sum = tensor.nograd(function() return m(tools.ids(), options) end):view(280):totable(), 0
 	for i, at in ipairs {0, 1, 50, 137, 279} do
 		assert(math.abs(y[at + 1] - want[i]) < 2e-6, ('%d: %.8g'):format(at, y[at + 1]))
 	end
@@ -75,6 +75,25 @@ function tools.llama(o)
 			if row[1]:find '[qkv]_proj' and o.bias or row[1]:find 'o_proj' and o.outbias then
 				shapes[#shapes + 1] = {p .. row[1]:gsub('weight', 'bias'), row[2]}
 			end
+		end
+	end
+	return tools.parameters(shapes)
+end
+
+-- A BERT (d = 16, 4 heads, 24 units, 2 blocks) by {name, size, …} of its encoder, under the names of `names`, and of what else there is.
+local BERT = {'embeddings.word_embeddings', 'embeddings.position_embeddings', 'embeddings.token_type_embeddings', 'embeddings.LayerNorm',
+	'encoder.layer.%d.attention.self.query', 'encoder.layer.%d.attention.self.key', 'encoder.layer.%d.attention.self.value',
+	'encoder.layer.%d.attention.output.dense', 'encoder.layer.%d.attention.output.LayerNorm', 'encoder.layer.%d.intermediate.dense',
+	'encoder.layer.%d.output.dense', 'encoder.layer.%d.output.LayerNorm'}
+local SIZES = {{20, 16}, {32, 16}, {2, 16}, {16}, {16, 16}, {16, 16}, {16, 16}, {16, 16}, {16}, {24, 16}, {16, 24}, {16}}
+
+function tools.bert(prefix, more, names)
+	local shapes = more or {}
+	for i, name in ipairs(names or BERT) do
+		for block = 0, name:find '%%d' and 1 or 0 do
+			local stem = prefix .. name:format(block)
+			if name ~= '' then shapes[#shapes + 1] = {stem .. '.weight', table.unpack(SIZES[i])} end
+			if i > 3 then shapes[#shapes + 1] = {stem .. '.bias', SIZES[i][1]} end
 		end
 	end
 	return tools.parameters(shapes)

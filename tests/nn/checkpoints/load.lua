@@ -47,7 +47,7 @@ it('files that are not there or something else', function()
 	refused('wanted a folder with config.json, a .gguf file or', nn.load, folder .. '/config.json')
 	os.remove(folder .. '/config.json')
 	refused('wanted a folder with config.json, there is none', nn.load, folder)
-	for text, want in pairs {['['] = 'config.json: wanted', ['[1]'] = 'model_type: wanted', ['{"model_type": "bloom"}'] = "model_type: wanted gpt2 or llama or",
+	for text, want in pairs {['['] = 'config.json: wanted', ['[1]'] = 'model_type: wanted', ['{"model_type": "bloom"}'] = "model_type: wanted bert or distilbert or gpt2 or llama or",
 		[('['):rep(1e5)] = 'config.json: wanted', ['3'] = 'wanted an object, got another value'} do
 		tools.write(folder .. '/config.json', text)
 		tensor.save(folder .. '/model.safetensors', {x = tensor.ones(1)})
