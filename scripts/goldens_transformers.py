@@ -18,6 +18,12 @@ MODELS = {
     "llama_bias": T.LlamaForCausalLM(T.LlamaConfig(**SMALL, attention_bias=True, tie_word_embeddings=True)),
     "mistral": T.MistralForCausalLM(T.MistralConfig(**SMALL, head_dim=8, sliding_window=16, tie_word_embeddings=True)),
     "qwen2": T.Qwen2ForCausalLM(T.Qwen2Config(**SMALL, tie_word_embeddings=True)),
+    "qwen2_window": T.Qwen2ForCausalLM(T.Qwen2Config(**SMALL, tie_word_embeddings=True, use_sliding_window=True, sliding_window=3, max_window_layers=1)),
+    "llama_llama3": T.LlamaForCausalLM(T.LlamaConfig(**SMALL, tie_word_embeddings=True, rope_parameters={
+        "rope_type": "llama3", "rope_theta": 10000.0, "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 16})),
+    "llama_yarn": T.LlamaForCausalLM(T.LlamaConfig(**SMALL, tie_word_embeddings=True, rope_parameters={
+        "rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 8})),
     "bert": T.BertForMaskedLM(T.BertConfig(**BERT)),
     "distilbert": T.DistilBertForMaskedLM(T.DistilBertConfig(vocab_size=20, dim=16, hidden_dim=24, n_layers=2, n_heads=4, max_position_embeddings=32)),
     "gpt2": T.GPT2LMHeadModel(T.GPT2Config(vocab_size=20, n_embd=16, n_layer=2, n_head=4, n_positions=32, bos_token_id=1, eos_token_id=1)),

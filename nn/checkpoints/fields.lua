@@ -13,7 +13,7 @@ end
 function fields:fail(...) base.fail('load: %s: ' .. select(1, ...), self.what, select(2, ...)) end
 
 function fields:get(key)
-	return self.values[self.prefix .. key]
+	return self.values[self.prefix == '' and key or self.prefix .. key]
 end
 
 local function wrong(self, key, wanted, got)

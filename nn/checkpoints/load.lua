@@ -110,8 +110,8 @@ A folder of Hugging Face has config.json and model.safetensors, or model.safeten
 one; a .bin file is a checkpoint of llama2.c (version 0). Architectures: llama (also mistral), qwen2, gpt2; bert and distilbert, which are nn.Encoder, with the heads that the file has
 for masked tokens, sequences, tokens or answers. Parameters keep their dtypes;
 with weights of 16 bits activations are float32. Large ones are the mapped file (`tensor.load`, map=true). Quantized tensors stay as they are in the file. What the model cannot compute (other
-architectures, scaled rotary positions, experts) is an error, as is every tensor that is missing or left over. A sliding window
-limits the context of the model, within which it has no effect.
+architectures and rules of rotary positions, experts) is an error, as is every tensor that is missing or left over. Scaled rotary
+positions are linear, llama3, yarn, and dynamic, which within the model's context is none; windows are those of Mistral and Qwen2.
 
 Token numbers count from 1: they are those of other programs plus one, as `data.tokenizer` gives them.]],
 	example = [[folder = data.find 'models/stories260K/hf/config.json'

@@ -4,6 +4,7 @@
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local module = internal.import 'nn/base/module'
+local rotary = internal.import 'nn/base/rotary'
 
 -- (B, T, heads D) to (B, heads, T, D): a view
 local function split_heads(x, heads)
@@ -27,6 +28,10 @@ local CALL = {name = 'Attention', options = {{'mask', 'tensor'}, {'lengths', 'te
 
 local function rotated(self, key, given, start)
 	local out, x = module.site(self, key, given)
+	if self.ropescaling then
+		local cos, sin = rotary.tables(self.ropescaling, self.base or 10000.0, self.ropedims or self.headsize, start, x:size(3), x:device())
+		return nn.rope(x, cos, sin, {out = out, style = self.ropestyle or nil, dims = self.ropedims or nil})
+	end
 	return nn.rope(x, {start = start, out = out, base = self.base or nil, style = self.ropestyle or nil, dims = self.ropedims or nil})
 end
 
@@ -50,13 +55,16 @@ memory if it is another. Options of a call come last: m(x, {mask=, lengths=}), m
 (true: seen) or floats (added) that is broadcast to (B, heads, T, S), and the number of keys of each row of the batch.
 causal: no position attends to later ones. kvheads: fewer heads of keys and values, each shared by several of the query
 (grouped-query attention). headsize: the width of a head, where it is not size / heads. rope: rotary positions (nn.rope) of queries
-and keys. m(x, cache) with a cache of m:cache(B, n) continues after what earlier calls have seen.]],
+and keys; ropescaling= changes their frequencies for longer texts: {type='linear', factor=}, {type='llama3', factor=, lowfreqfactor=,
+highfreqfactor=, original=}, {type='yarn', factor=, original=, betafast=32, betaslow=1, attentionfactor=, truncate=true} or {type='factors',
+factors={…}}, a divisor for each pair; original= is the context before. m(x, cache) with a cache of m:cache(B, n) continues after what earlier calls have seen.]],
 	options = {{'causal', 'true or false', 'default false'}, {'kvheads', 'integer', 'heads of keys and values (default: heads)'},
 		{'headsize', 'integer', 'of one head (default size / heads)'}, {'bias', 'true or false', 'in the layers (default true)'},
 		{'outbias', 'true or false', 'in the last layer (default: bias)'}, {'rope', 'true or false', 'default false'},
 		{'base', 'number', 'of the rotary positions (default 10000)'},
 		{'ropestyle', 'text', "of nn.rope: 'pairs' (default) or 'half', as in Hugging Face's models"},
 		{'ropedims', 'integer', 'numbers of a head that rope turns (default: all)'},
+		{'ropescaling', 'any', "a table {type=, factor=, …}: frequencies of rope by a rule of transformers: linear, llama3, yarn, or given factors"},
 		{'window', 'integer', 'positions attend only to those less than this far away (default: all)'},
 		{'softcap', 'number', 'scores become softcap * tanh(score / softcap)'},
 		{'scale', 'number', 'factor of the scores (default 1 / sqrt(headsize))'},
@@ -78,6 +86,8 @@ print(m(tensor.randn(1, 5, 8)):size())  --> 1 5 8]],
 			base.fail("Attention: ropestyle: wanted 'pairs' or 'half', got %s", base.describe(self.ropestyle))
 		end
 		self.size, self.headsize = size, width
+		self.ropescaling = options.ropescaling and rotary.check('Attention', options.ropescaling, self.ropedims or width) or false
+		if self.ropescaling and not self.rope then base.fail 'Attention: ropescaling: wanted rope=true with it, got false' end
 		self.window = options.window and module.size('Attention', 'window', options.window) or false
 		self.softcap = options.softcap and module.number('Attention', 'softcap', options.softcap, 0, math.huge, true) or false
 		self.scale = options.scale or false
@@ -121,10 +131,11 @@ print(m(tensor.randn(1, 5, 8)):size())  --> 1 5 8]],
 			if self[name] then shown[name] = ('%g'):format(self[name]) end
 		end
 		shown.ropestyle, shown.ropedims = self.ropestyle or nil, self.ropedims or nil
+		shown.ropescaling = self.ropescaling and self.ropescaling.type or nil
 		if self.memorysize ~= self.size then shown.memory = self.memorysize end
 		if not self.query.bias then shown.bias = false end
 		if self.query.bias and not self.out.bias then shown.outbias = false end
 		return ('%d, %d%s'):format(self.size, self.heads, self.causal and ', causal' or '') ..
-			module.fields_text(shown, {'kvheads', 'headsize', 'rope', 'base', 'ropestyle', 'ropedims', 'window', 'softcap', 'scale', 'memory', 'bias', 'outbias'})
+			module.fields_text(shown, {'kvheads', 'headsize', 'rope', 'base', 'ropestyle', 'ropedims', 'ropescaling', 'window', 'softcap', 'scale', 'memory', 'bias', 'outbias'})
 	end,
 })

@@ -71,7 +71,7 @@ local function seen_of(ids, o)
 		if mask:size(1) ~= ids:size(1) or mask:size(2) ~= ids:size(2) then
 			base.fail('Encoder: mask: wanted a number for each token (%d, %d), got %s', ids:size(1), ids:size(2), base.describe(mask))
 		end
-		mask = (mask:dtype() == 'bool' and mask or mask:ne(0)):reshape(ids:size(1), 1, 1, ids:size(2))
+		mask = mask:ne(0):reshape(ids:size(1), 1, 1, ids:size(2))
 	end
 	return {mask = mask, lengths = o.lengths}
 end

@@ -23,14 +23,22 @@ local function feed_forward(o)
 		{gate = nn.Linear(o.d, o.ff, inner), up = nn.Linear(o.d, o.ff, inner), down = nn.Linear(o.ff, o.d, inner)})
 end
 
+-- The window of a block: that of all, or its own in a list, in which 0 is none.
+local function window_of(o, number)
+	local window = o.window
+	if type(window) == 'table' then window = window[number] end
+	return window ~= 0 and window or nil
+end
+
 local block = {
 	name = 'Block', loose = true, usage = '',
-	init = function(self, _, o)
+	init = function(self, _, o, number)
 		self.norm1 = module.child(self, norm(o), 'norm1')
 		local bias = o.attentionbias
 		if bias == nil then bias = o.bias end
 		self.attention = module.child(self, nn.Attention(o.d, o.heads, {causal = o.causal ~= false, kvheads = o.kvheads, headsize = o.headsize,
-			bias = bias, outbias = o.outbias, rope = o.position == 'rope', base = o.ropebase}), 'attention')
+			bias = bias, outbias = o.outbias, rope = o.position == 'rope', base = o.ropebase, ropescaling = o.ropescaling,
+			window = window_of(o, number), softcap = o.softcap}), 'attention')
 		self.norm2 = module.child(self, norm(o), 'norm2')
 		self.ff = module.child(self, feed_forward(o), 'ff')
 		self.dropout = module.child(self, nn.Dropout(o.dropout or 0), 'dropout')
@@ -46,6 +54,15 @@ module.define(kinds, block)
 
 local KINDS = {norm = {'layernorm', 'rmsnorm'}, act = {'gelu', 'gelutanh', 'relu', 'silu', 'swiglu'}, position = {'learned', 'rope'}}
 
+local function check_window(o)
+	if type(o.window) ~= 'table' then return end
+	if getmetatable(o.window) or #o.window ~= o.layers then
+		base.fail('Transformer: window: wanted a number or a list of %d, got %s', o.layers, getmetatable(o.window) and base.describe(o.window) or
+			('a list of %d'):format(#o.window))
+	end
+	for _, size in ipairs(o.window) do module.size('Transformer', 'window', size, 0) end
+end
+
 local function check(o)
 	for _, name in ipairs {'vocab', 'd', 'heads', 'layers'} do module.size('Transformer', name, o[name]) end
 	for name, words in pairs(KINDS) do
@@ -56,6 +73,7 @@ local function check(o)
 				base.near(o[name], words))
 		end
 	end
+	check_window(o)
 end
 
 local function check_ids(self, ids, start)
@@ -81,6 +99,9 @@ m:generate generates text with a cache of keys and values.]],
 		{'norm', 'text', 'layernorm (default) or rmsnorm'}, {'eps', 'number', 'of the norms (default 1e-5)'},
 		{'act', 'text', 'gelu (default), gelutanh, relu, silu or swiglu'}, {'headsize', 'integer', 'of a head of attention (default d / heads)'},
 		{'position', 'text', 'learned (default) or rope'}, {'ropebase', 'number', 'of rope (default 10000)'},
+		{'ropescaling', 'any', 'of nn.Attention: {type=, factor=, …}'},
+		{'window', 'any', 'positions attend only to those less than this far away; a list has a number for each block, 0 for all (default)'},
+		{'softcap', 'number', 'scores of attention become softcap * tanh(score / softcap)'},
 		{'bias', 'true or false', 'in the layers (default true)'}, {'attentionbias', 'true or false', 'in those of attention (default: bias)'},
 		{'outbias', 'true or false', 'in the last of these (default: attentionbias)'},
 		{'tie', 'true or false', 'the head shares the weight of the embedding (default true)'}},
@@ -96,7 +117,7 @@ print(m(tensor{{1, 5, 3}, dtype='int32'}):size())  --> 1 3 10]],
 		self.positions, self.wide = false, false
 		if o.position ~= 'rope' then module.parameter(self, 'positions', initial.of(small, self.context, o.d)) end
 		self.dropout = module.child(self, nn.Dropout(o.dropout or 0), 'dropout')
-		for i = 1, o.layers do self[i] = module.child(self, kinds.Block(o, {}), 'block' .. i) end
+		for i = 1, o.layers do self[i] = module.child(self, kinds.Block(o, i, {}), 'block' .. i) end
 		self.norm = module.child(self, norm(o), 'norm')
 		self.head = module.child(self, nn.Linear(o.d, o.vocab, {bias = false}), 'head')
 		if o.tie ~= false then self.head.weight = self.embedding.weight end

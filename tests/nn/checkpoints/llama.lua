@@ -7,8 +7,46 @@ local CONFIG = [[{"model_type": "%s", "vocab_size": 20, "hidden_size": 16, "inte
 local GOLDEN = {
 	llama = {0.078510225, 0.040614773, -0.14937599, -0.12733781, -0.044043001, -160.60303},
 	llama_bias = {0.14330076, 0.038715363, -0.10880286, -0.11164583, 0.078723893, -56.438405},
+	llama3 = {0.072409123, -0.012877523, -0.2304969, -0.40492561, -0.16940461, -205.41546},
+	yarn = {0.072409123, -0.012877523, -0.23083416, -0.40475801, -0.16947073, -205.43281},
 	mistral = {0.22074507, 0.13601145, -0.14853339, -0.47355017, -0.12063935, -66.754625},
 }
+
+-- The attention of the first block.
+local function attention_of(extra, model_type)
+	return nn.load(tools.folder(CONFIG:format(model_type or 'llama', ', "tie_word_embeddings": true' .. extra), tools.llama {}))[1].attention
+end
+
+it('scaled rotary positions', function()
+	local function check(text, want)
+		for _, place in ipairs {'"rope_scaling": {%s}, "rope_theta": 500', '"rope_parameters": {"rope_theta": 500, %s}'} do
+			local a = attention_of(', ' .. place:format(text))
+			assert(a.base == 500 and type(a.ropescaling) == type(want))
+			for name, value in pairs(want or {}) do assert(a.ropescaling[name] == value, name) end
+		end
+	end
+	check('"rope_type": "linear", "factor": 3', {type = 'linear', factor = 3})
+	check('"type": "dynamic", "factor": 3', false) -- plain up to the context
+	check('"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 16',
+		{type = 'llama3', factor = 8, lowfreqfactor = 1, highfreqfactor = 4, original = 16})
+	check('"rope_type": "yarn", "factor": 4', {type = 'yarn', factor = 4, original = 32, betafast = 32, betaslow = 1, truncate = 1, attentionfactor = 0})
+	check('"type": "yarn", "original_max_position_embeddings": 8', {type = 'yarn', factor = 4, original = 8})
+	check('"type": "yarn", "factor": 4, "beta_fast": 8, "beta_slow": 0.5, "attention_factor": 0.9, "truncate": false',
+		{betafast = 8, betaslow = 0.5, attentionfactor = 0.9, truncate = 0})
+	check('"type": "yarn", "factor": 4, "mscale": 0.8, "mscale_all_dim": 1.2', {attentionfactor = (0.08 * math.log(4) + 1) / (0.12 * math.log(4) + 1)})
+end)
+
+it('the logits of scaled positions', function()
+	local config = CONFIG:format('llama', ', "tie_word_embeddings": true, "rope_scaling": {"rope_type": "%s", "factor": 4.0, %s}')
+	tools.check(nn.load(tools.folder(config:format('llama3', '"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 16'),
+		tools.llama {})), GOLDEN.llama3)
+	tools.check(nn.load(tools.folder(config:format('yarn', '"original_max_position_embeddings": 8'), tools.llama {})), GOLDEN.yarn)
+end)
+
+it('windows', function()
+	assert(attention_of(', "sliding_window": 7', 'mistral').window == 7 and attention_of(', "sliding_window": null', 'mistral').window == false)
+	assert(attention_of ', "sliding_window": 7'.window == false) -- Llama has none
+end)
 
 it('a head of its own, the base of rotary positions in both places', function()
 	local t = tools.llama {head = true}
@@ -34,10 +72,10 @@ local function mistral()
 	return nn.load(tools.folder(CONFIG:format('mistral', ', "head_dim": 8, "sliding_window": 16, "tie_word_embeddings": true'), tools.llama {headsize = 8}))
 end
 
-it('mistral: heads of another size, the window as the context', function()
+it('mistral: heads of another size, a window', function()
 	local m = mistral()
 	tools.check(m, GOLDEN.mistral)
-	print(m.context, tostring(m[1].attention):match '^[^\n]*')  --> 16	Attention(16, 4, causal, kvheads=2, headsize=8, rope=true, bias=false)  1536 parameters
+	print(m.context, tostring(m[1].attention):match '^[^\n]*')  --> 32	Attention(16, 4, causal, kvheads=2, headsize=8, rope=true, window=16, bias=false)  1536 parameters
 	local ids = m:generate({1, 2, 3}, {steps = 8, temperature = 0})
 	local plain = tensor.nograd(function() return m(ids:narrow(1, 1, 10):unsqueeze(1)) end):argmax(-1):view(10)
 	assert(plain:narrow(1, 3, 8):eq(ids:narrow(1, 4, 8)):all():item()) -- with a cache and without
@@ -72,7 +110,8 @@ it('.gguf', function()
 	refused('llama.block_count', nil, 'llama.block_count: wanted an integer from 1 to 2^31, got none')
 	refused('llama.attention.head_count_kv', tensor {2, 2}, 'llama.attention.head_count_kv: wanted an integer')
 	refused('llama.expert_count', 8, 'expert_count: wanted none, got 8')
-	refused('llama.rope.scaling.type', 'yarn', "llama.rope.scaling.type: wanted none, got 'yarn'")
+	refused('llama.rope.scaling.type', 'longrope', "llama.rope.scaling.type: wanted linear or none or yarn, got 'longrope'")
+	refused('llama.rope.scaling.factor', -1.0, 'llama.rope.scaling.factor: wanted a number above 0, got -1')
 	refused('llama.block_count', 3, 'wanted the tensors of a llama, got 9 missing: block3.')
 end)
 
@@ -113,8 +152,11 @@ local function refused(extra, t, want)
 end
 
 it('what the model cannot compute is an error', function()
-	refused(', "rope_scaling": {"type": "linear", "factor": 2.0}', nil, "rope_scaling: type: wanted default, got 'linear'")
-	refused(', "rope_parameters": {"rope_type": "llama3", "rope_theta": 10000}', nil, "rope_type: wanted default, got 'llama3'")
+	refused(', "rope_scaling": {"type": "longrope"}', nil, "rope_scaling: type: wanted default or dynamic or linear or llama3 or yarn, got 'longrope'")
+	refused(', "rope_scaling": {"type": "linear"}', nil, 'rope_scaling: factor: wanted a number above 0, got none')
+	refused(', "rope_parameters": {"rope_type": "llama3", "rope_theta": 10000, "factor": 8}', nil, 'low_freq_factor: wanted a number above 0, got none')
+	refused(', "rope_scaling": {"type": "llama3", "factor": 8, "low_freq_factor": 4, "high_freq_factor": 4}', nil, 'high_freq_factor: wanted more than low_freq_factor, got 4')
+	refused(', "partial_rotary_factor": 0.5', nil, 'partial_rotary_factor: wanted 1, got 0.5')
 	refused(', "mlp_bias": true', nil, 'mlp_bias: wanted false, got true')
 	refused(', "hidden_act": "gelu"', nil, "hidden_act: wanted silu or swish, got 'gelu'")
 	refused(', "num_hidden_layers": 2.5', nil, 'num_hidden_layers: wanted an integer')

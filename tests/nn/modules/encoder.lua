@@ -81,11 +81,11 @@ it('gradients', function()
 	for _, p in ipairs {m.positions, m.types.weight, m.embedding.weight, m[1].norm1.weight, m[2].ff.linear1.weight} do
 		local q, g = p:detach():view(-1), p:grad():view(-1)
 		local at = 3
-		local before, up, down = q[at]:item(), nil, nil
+		local before = q[at]:item()
 		q[at] = before + 1e-2
-		up = loss():item()
+		local up = loss():item()
 		q[at] = before - 1e-2
-		down = loss():item()
+		local down = loss():item()
 		q[at] = before
 		assert(math.abs((up - down) / 2e-2 - g[at]:item()) < 2e-2 * math.max(1, math.abs(g[at]:item())))
 	end

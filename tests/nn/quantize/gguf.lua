@@ -38,6 +38,23 @@ it('quantized weights keep their bits; rows that are no whole blocks stay float'
 	assert(out(nn.load(FILE)):eq(out(m)):all():item())
 end)
 
+it('scaled rotary positions, windows', function()
+	for i, scaling in ipairs {{type = 'linear', factor = 4}, {type = 'yarn', factor = 4, original = 8}, {type = 'yarn', factor = 2, original = 8, attentionfactor = 0.9,
+		betafast = 4, betaslow = 0.5}, {type = 'llama3', factor = 8, lowfreqfactor = 1, highfreqfactor = 4, original = 16}} do
+		local o = {ropescaling = scaling, window = i == 1 and {0, 6} or nil}
+		for key, value in pairs(LLAMA) do o[key] = value end
+		local m = nn.Transformer(o)
+		quant.gguf(m, {file = FILE})
+		local again = nn.load(FILE)
+		assert((out(again) - out(m)):abs():max():item() < 1e-5 and again.context == (i == 1 and 6 or 32))
+		assert((out(again) - out(nn.Transformer(LLAMA):load(m:state()))):abs():max():item() > 1e-4)
+	end
+	local o = {softcap = 20}
+	for key, value in pairs(LLAMA) do o[key] = value end
+	local ok, message = pcall(quant.gguf, nn.Transformer(o), {file = FILE})
+	assert(not ok and message:find('gguf: wanted attention without softcap', 1, true), message)
+end)
+
 it('a file that was read is written again', function()
 	quant.gguf(nn.Transformer(LLAMA), {file = FILE, weight = 'q5_1'})
 	local handle = assert(io.open(FILE, 'rb'))
