@@ -41,6 +41,9 @@
 #define X(name) EMBED("nn/checkpoints/" #name, ENTRY, "")
 #include "nn/checkpoints.def"
 #undef X
+#define X(name) EMBED("nn/packings/" #name, ENTRY, "")
+#include "nn/packings.def"
+#undef X
 #define X(name) EMBED("nn/tokenizers/" #name, ENTRY, "")
 #include "nn/tokenizers.def"
 #undef X

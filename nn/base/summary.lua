@@ -69,18 +69,19 @@ f = q:dequantize()
 print(f.linear1.weight:dtype(), f.linear1.weight:detach():error(q.linear1.weight).max)  --> float32 0.0]])
 function methods.dequantize(m)
 	module.parts_of(m, 'dequantize')
-	local copy, n = m:clone(), 0
+	local copy, n, made = m:clone(), 0, {}
 	module.walk(copy, function(_, inner)
-		local q = rawget(inner, 'quantized')
-		if not q then return end
-		n = n + 1
-		for _, field in ipairs(module.weights(inner)) do
+		local q, before = rawget(inner, 'quantized'), n
+		for _, field in ipairs(module.weights(inner) or {}) do
 			local weight = rawget(inner, field)
-			if weight:quantized() then
-				local real = weight:dequantize()
-				module.set_tensor(inner, field, q.shape and real:view(table.unpack(q.shape)) or real)
+			if weight and weight:quantized() then
+				local real = made[weight] or weight:dequantize()
+				n, made[weight] = n + 1, real
+				module.set_tensor(inner, field, q and q.shape and real:view(table.unpack(q.shape)) or real)
 			end
 		end
+		if q then n = before + 1 end
+		if n > before and module.class_of(inner).in_order then inner:in_order() end
 		rawset(inner, 'quantized', nil)
 		rawset(inner, 'frozen', nil)
 		rawset(inner, 'said', nil)

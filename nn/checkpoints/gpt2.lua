@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- GPT-2: layer norms, learned positions, GELU by its tanh formula, one matrix for queries, keys and values. Files of Hugging Face have
 -- weights as (inputs, outputs), those of .gguf as (outputs, inputs).
-local gpt2 = {title = 'gpt2', gguf = {'gpt2'}, huggingface = {'gpt2'}}
+local gpt2 = {title = 'gpt2', gguf = {'gpt2'}, huggingface = {'gpt2'}, columns = true}
 
 local function turned(x, o) return o.columns and x:t():contiguous() or x end
 

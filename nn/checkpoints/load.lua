@@ -2,6 +2,7 @@
 -- nn.load: models from other programs. Files of nn/checkpoints.def are the architectures.
 local nn, internal = _G.nn, select(2, ...)
 local base = internal.import 'interp/prelude/base'
+local codes = internal.import 'nn/packings/codes'
 local files = internal.import 'nn/base/files'
 local fields = internal.import 'nn/checkpoints/fields'
 local initial = internal.import 'nn/base/initial'
@@ -17,6 +18,12 @@ for _, file in ipairs(internal.registry 'nn/checkpoints') do
 	for kind, names in pairs(known) do
 		for _, name in ipairs(architecture[kind] or {}) do names[name] = architecture end
 	end
+end
+
+local methods = {}
+for _, file in ipairs(internal.registry 'nn/packings') do
+	local method = internal.import(file)
+	methods[method.method] = method
 end
 
 local OWN = {halves = true, columns = true, gamma = true, answers = true, twice = true} -- options of architectures, not of the module
@@ -46,10 +53,21 @@ local function finish(architecture, o, t, from, kind)
 	return widen(m)
 end
 
+-- The tensors with quantized weights in place of packed ones.
+local function unpacked(c, architecture, t)
+	if not c:get 'quantization_config' then return t end
+	local q = c:inner 'quantization_config'
+	local method = q:choice('quant_method', methods)
+	if architecture.columns then c:fail('quantization_config: wanted none for %s, got %s', architecture.title, method.method) end
+	local p = codes.new(t, c.what:match '^(.*)/' or c.what)
+	method.read(q, p)
+	return p.left
+end
+
 local function load_folder(folder)
 	local c, tensors = sources.folder(folder)
 	local architecture = c:choice('model_type', known.huggingface)
-	local t = tensors()
+	local t = unpacked(c, architecture, tensors())
 	local o = architecture.of_huggingface(c, t)
 	local m = finish(architecture, o, t, folder, 'huggingface')
 	m.origin.config = c.text
@@ -99,7 +117,7 @@ function files.save_folder(m, folder)
 	end
 	internal.make_folder(folder)
 	tensor.save(folder .. 'model.safetensors', all, {metadata = {format = 'pt'}})
-	internal.write_file(folder .. 'config.json', origin.config)
+	internal.write_file(folder .. 'config.json', sources.plain(origin.config))
 end
 
 doc {name = 'nn.load', usage = "nn.load 'folder/'  nn.load 'm.gguf'  nn.load 'stories260K.bin'",
@@ -109,7 +127,8 @@ exported as any other.
 A folder of Hugging Face has config.json and model.safetensors, or model.safetensors.index.json and its shards; a .gguf file has all in
 one; a .bin file is a checkpoint of llama2.c (version 0). Architectures: llama (also mistral), qwen2, gpt2; bert and distilbert, which are nn.Encoder, with the heads that the file has
 for masked tokens, sequences, tokens or answers. Parameters keep their dtypes;
-with weights of 16 bits activations are float32. Large ones are the mapped file (`tensor.load`, map=true). Quantized tensors stay as they are in the file. What the model cannot compute (other
+with weights of 16 bits activations are float32. Large ones are the mapped file (`tensor.load`, map=true). Quantized tensors stay as they are in the file: those of .gguf, and in folders
+the codes of GPTQ, AWQ and compressed-tensors (pack-quantized, int-quantized); m:dequantize() gives floats, which m:save 'folder/' writes. What the model cannot compute (other
 architectures and rules of rotary positions, experts) is an error, as is every tensor that is missing or left over. Scaled rotary
 positions are linear, llama3, yarn, and dynamic, which within the model's context is none; windows are those of Mistral and Qwen2.
 

@@ -22,22 +22,49 @@ local function indexed(names)
 	return rows
 end
 
+-- The rows in that order, counted from 1.
+local function pairs_order(rows, width, back)
+	local list, half = {dtype = 'int64'}, width // 2
+	for i = 0, rows - 1 do
+		local head, at = i // width * width, i % width
+		list[i + 1] = 1 + head + (back and at % half * 2 + at // half or at % 2 * half + at // 2)
+	end
+	return list
+end
+
 -- Rows of a row with heads * size rows, whose pairs are the halves of a head (Hugging Face), to neighbouring pairs (nn.rope); or back.
 function place.pairs(x, heads, back)
 	local rows, sizes = x:size(1), {x:size()}
 	local width = rows // heads
+	if x:quantized() then return x:indexselect(1, tensor(pairs_order(rows, width, back))) end
 	local split = back and {heads, width // 2, 2} or {heads, 2, width // 2}
 	local last = table.move(sizes, 2, #sizes, 4, split)
 	return x:view(table.unpack(last)):transpose(2, 3):clone():view(table.unpack(sizes))
 end
 
+-- The file's name for the order of a layer's inputs (nn/packings), by the model's name.
+local function order_of(rows, name, kind)
+	local row, number = row_of(rows, name:gsub('%.order$', '.weight'), nil)
+	local theirs = row and row[kind] and row[kind]:gsub('%.weight$', '.order')
+	return theirs and (number and theirs:format(number) or theirs) or ''
+end
+
+-- Gives layers whose inputs have an order there room for it.
+local function reorder(m, rows, given, kind)
+	module.walk(m, function(name, inner)
+		local order = module.class_of(inner).reorder and given[order_of(rows, name .. '.order', kind)]
+		if order then inner:reorder(order) end
+	end)
+end
+
 -- given: name -> tensor; from: what messages call it; kind: 'huggingface' or 'gguf'. Returns m and the tensors that it does not use.
 function place.load(m, architecture, o, given, from, kind)
 	local rows = indexed(architecture.names)
+	reorder(m, rows, given, kind)
 	local result = files.match(m, given, function(name, file)
 		local row, number = row_of(rows, name)
 		local theirs = row and row[kind]
-		if not theirs then return nil end
+		if not theirs then return given[order_of(rows, name, kind)] and file[order_of(rows, name, kind)] end
 		if number then theirs = theirs:format(number) end
 		local value = file[theirs] -- marks it as used
 		if value and row.turn then value = row.turn(value, o) end

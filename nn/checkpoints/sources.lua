@@ -5,6 +5,7 @@ local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local fields = internal.import 'nn/checkpoints/fields'
 local json = internal.import 'interp/prelude/json'
+local writer = internal.import 'interp/prelude/json_write'
 local fail = base.fail
 local sources = {}
 
@@ -51,6 +52,14 @@ local function indexed(folder, path)
 		if not all[name] then fail("load: %s/%s: wanted '%s' as the index says, the file has none", folder, file, base.word(name)) end
 	end
 	return all
+end
+
+-- A description without what it says about quantized weights.
+function sources.plain(text)
+	local values = writer.read(text)
+	if not values.quantization_config then return text end
+	values.quantization_config = nil
+	return writer.write(values, '  ') .. '\n'
 end
 
 function sources.folder(folder)

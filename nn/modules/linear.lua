@@ -18,21 +18,33 @@ print(m(tensor.ones(4, 3)):size())  --> 4 2]],
 		local bound = 1 / math.sqrt(inputs)
 		local function uniform(...) return tensor.rand(...):mul_(2 * bound):sub_(bound) end
 		module.parameter(self, 'weight', initial.of(uniform, outputs, inputs))
-		self.act, self.bias = false, false
+		self.act, self.bias, self.order = false, false, false
 		if options.bias ~= false then module.parameter(self, 'bias', initial.of(uniform, outputs)) end
 	end,
 	weights = {'weight'}, in_parts = true, reads_codes = true,
 	compute = function(self, x, weight, out)
 		local o = {act = self.act or nil, out = out}
+		if self.order then x = x:indexselect(-1, self.order) end
 		if self.bias then return x:linear(weight, self.bias, o) end
 		return x:linear(weight, o)
 	end,
 	forward = function(self, x) return self:compute(module.real(x, self.weight), self.weight) end,
+	-- A checkpoint's weight may have its columns in another order (a buffer: the inputs, counted from 1), so that scales of groups are neighbours.
+	reorder = function(self, order) module.buffer(self, 'order', order) end,
+	-- The columns of a float weight in the order of the inputs.
+	in_order = function(self)
+		if not self.order then return end
+		local at = {dtype = 'int32', device = 'cpu'}
+		for column, input in ipairs(self.order:totable()) do at[input] = column end
+		module.set_tensor(self, 'weight', self.weight:detach():indexselect(2, tensor(at):to(self.weight:device())))
+		module.forget(self, 'order')
+		self.order = false
+	end,
 	-- of a node of a graph
 	node = {op = 'linear', attrs = {act = true}, tensors = {'weight', 'bias'}},
-	adopt = function(self, attrs) self.act = attrs.act or false end,
+	adopt = function(self, attrs) self.act, self.order = attrs.act or false, false end,
 	describe = function(self)
-		return ('%d, %d%s%s'):format(self.weight:size(2), self.weight:size(1), self.bias and '' or ', bias=false',
-			self.act and ', act=' .. self.act or '')
+		return ('%d, %d%s%s%s'):format(self.weight:size(2), self.weight:size(1), self.bias and '' or ', bias=false',
+			self.act and ', act=' .. self.act or '', self.order and ', order' or '')
 	end,
 })

@@ -351,6 +351,14 @@ local function add_details(rows, by_name)
 	end
 end
 
+-- Whether a weight is quantized, as those of files are.
+local function has_codes(layer)
+	for _, field in ipairs(module.weights(layer)) do
+		if rawget(layer, field):quantized() then return true end
+	end
+	return false
+end
+
 -- Layers of mode train have float weights, so the trained model is quantized like a float model.
 local function trained_as_float(m)
 	module.walk(m, function(_, layer)
@@ -432,7 +440,7 @@ function methods.quantize(m, options)
 			rows[#rows + 1] = convert_layer(name, layer)
 			return
 		end
-		if before then fail('quantize: %s: wanted a float layer, got one that is quantized already; q:dequantize() gives a float model', name) end
+		if before or has_codes(layer) then fail('quantize: %s: wanted a float layer, got one that is quantized already; q:dequantize() gives a float model', name) end
 		names[#names + 1] = name
 		local chosen = reader.find(name, layer)
 		rawset(layer, 'emit', chosen and chosen.emit or nil)

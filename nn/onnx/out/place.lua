@@ -56,6 +56,10 @@ function ops.gather(n)
 	return n:emit('GatherElements', {n:input(1, n:typed()), positions(n, 2)}, {axis = n:axis(n:attr 'axis', n:rank(1))})
 end
 
+function ops.indexselect(n)
+	return n:emit('Gather', {n:input(1, n:typed()), positions(n, 2)}, {axis = n:axis(n:attr 'axis', n:rank(1))})
+end
+
 function ops.scatter(n)
 	local attrs = {axis = n:axis(n:attr 'axis', n:rank(1))}
 	if n:attr('add', false) then

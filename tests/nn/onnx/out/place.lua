@@ -17,6 +17,7 @@ end)
 it('finds elements by positions', function()
 	back(function(_, a) return a:gather(2, a:argmax {axis = 2, keep = true}) end, x)
 	back(function(self, a) return a:gather(3, self.i:expand(a:size(1), 4, 3)) end, x, {parts = {i = tensor {-1, 2, 4, dtype = 'int32'}:view(1, 1, 3)}})
+	back(function(self, a) return a:indexselect(3, self.i) end, x, {parts = {i = tensor {-1, 2, 4, 4, dtype = 'int32'}}})
 	back(function(_, a) return a:argmax(2):onehot(6) end, x)
 	back(function(_, a) return a:argmax(2):onehot(6, {dtype = 'float32'}) end, x)
 	local function scatter(o) return function(_, a) return a:scatter(2, a:argmin {axis = 2, keep = true}, a, o or {}) end end
