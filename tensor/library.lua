@@ -55,6 +55,12 @@ local function text_of(t)
 		end
 	end
 	if #names > LINES then lines[LINES + 1] = ('  … (%d more)'):format(#names - LINES) end
+	local refused = {}
+	for name in next, getmetatable(t).refused do refused[#refused + 1] = name end
+	table.sort(refused)
+	if #refused > 0 then
+		lines[#lines + 1] = ('  cannot be read: %s%s'):format(table.concat(refused, ' ', 1, math.min(#refused, 4)), #refused > 4 and (' and %d more'):format(#refused - 4) or '')
+	end
 	return ('%d tensor%s, %d bytes\n'):format(#names, #names == 1 and '' or 's', bytes) .. table.concat(lines, '\n')
 end
 
@@ -78,17 +84,22 @@ local function metadata(keys, values)
 		__len = function(self) return #names_of(self) end})
 end
 
-local function named(names, tensors)
+-- refused: why tensors of the file cannot be read, by name; asking for one is an error.
+local function named(names, tensors, refused, file)
 	local t = {}
 	for i, name in ipairs(names) do t[name] = tensors[i] end
-	return setmetatable(t, {__name = 'tensors', order = names, __pairs = each, __tostring = text_of,
-		__len = function(self) return #names_of(self) end})
+	return setmetatable(t, {__name = 'tensors', order = names, refused = refused, __pairs = each, __tostring = text_of,
+		__len = function(self) return #names_of(self) end,
+		__index = function(_, name)
+			if refused[name] then fail('load: %s: %s', file, refused[name]) end
+		end})
 end
 
 local load = doc {name = 'tensor.load', usage = "tensor.load 'w.safetensors'  tensor.load('w.npz', {device='cuda'})",
 	text = [[Loads a file: .npy, idx (MNIST, .gz too) and .png give a tensor; .npz and .safetensors give a table name -> tensor in
 which pairs follows the order of the file. help 'npy', 'safetensors' and so on describe what each format holds. A damaged file is
-an error of one line, whatever is in it.
+an error of one line, whatever is in it. A tensor of a .safetensors file of a dtype that there is none of here, or with damaged parameters, is an error
+only where it is asked for; print names it.
 
 With metadata=true the second result is a table of what the file says beside its tensors (.gguf, .safetensors), which `tensor.save` takes
 as metadata=.
@@ -107,11 +118,11 @@ function tensor.load(file, options)
 	check_file('load', file)
 	options = base.options(load, options)
 	if file:find '%.csv$' then fail("load: %s: wanted a file of tensors, got a table of text; bench.load '…csv' gives a report, r:column(name) its numbers", file) end
-	local names, tensors, single, keys, values = internal.load_file(file, options.device, options.map)
+	local names, tensors, single, keys, values, refused = internal.load_file(file, options.device, options.map)
 	if not names then fail('%s', tensors) end
 	if single then return tensors[1] end
-	if options.metadata then return named(names, tensors), metadata(keys, values) end
-	return named(names, tensors)
+	if options.metadata then return named(names, tensors, refused, file), metadata(keys, values) end
+	return named(names, tensors, refused, file)
 end
 
 local save = doc {name = 'tensor.save', usage = "tensor.save('w.safetensors', {w=x, b=y})",

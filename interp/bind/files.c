@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Files of tensors for the prelude, where tensor.load and tensor.save are (tensor/library.lua):
- *	internal.load_file(path [, device [, map]]) -> names, tensors, single, keys, values; or nil, message
+ *	internal.load_file(path [, device [, map]]) -> names, tensors, single, keys, values, refused; or nil, message
  *	internal.save_file(path, names, tensors, compress, keys, values) -> true; or nil, message
  * names and tensors are lists of one length, as are keys and values of metadata; single: the format holds one tensor without a
- * name. A value is a number, a boolean, a text, a list of texts or, for lists of numbers, a tensor of one axis.
+ * name; refused: why tensors of the file cannot be read, by name. A value is a number, a boolean, a text, a list of texts or, for lists of numbers, a tensor of one axis.
  */
 #include <math.h>
 #include <string.h>
@@ -201,6 +201,16 @@ static enum ql_status take_metadata(lua_State *L, int keys, int values, struct l
 	return status;
 }
 
+/* Pushes name -> why of the tensors that cannot be read. */
+static void push_refused(lua_State *L, const struct ql_named_list *list)
+{
+	lua_newtable(L);
+	for (int64_t i = 0; i < list->n_refused; i++) {
+		lua_pushstring(L, list->refused[i].why ? list->refused[i].why : "this tensor cannot be read");
+		lua_setfield(L, -2, list->refused[i].name);
+	}
+}
+
 static int load_file(lua_State *L)
 {
 	const char *path = luaL_checkstring(L, 1);
@@ -240,9 +250,10 @@ static int load_file(lua_State *L)
 	}
 	lua_pushboolean(L, format->single);
 	push_metadata(L, &b->list.metadata);
+	push_refused(L, &b->list);
 	ql_named_clear(b->ctx, &b->list);
 	ql_pay_gc(L);
-	return 5;
+	return 6;
 }
 
 static int save_file(lua_State *L)

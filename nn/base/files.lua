@@ -137,6 +137,19 @@ end
 -- Counts of PyTorch's batch norm, which nothing here reads.
 local function is_ignored(name) return name:find '%f[%w_]num_batches_tracked$' ~= nil end
 
+-- Why tensors of the file cannot be read, by name, or nil.
+local function refused_of(given)
+	local meta = getmetatable(given)
+	return type(meta) == 'table' and meta.refused or nil
+end
+
+-- The tensor with that name; nil for one that cannot be read.
+local function item_of(given, name)
+	local refused = refused_of(given)
+	if refused and refused[name] then return nil end
+	return given[name]
+end
+
 -- Tensors by the model's names; what is missing, extra, of no use, or does not fit.
 local function match(m, given, rename)
 	local found, missing, extra, ignored, wrong, used = {}, {}, {}, {}, {}, {}
@@ -146,7 +159,7 @@ local function match(m, given, rename)
 		if type(rename) == 'function' then
 			value = by_function(name, given, rename, used)
 		else
-			value, used[name] = given[name], true
+			value, used[name] = item_of(given, name), true
 		end
 		if not value then
 			missing[#missing + 1] = name
@@ -166,6 +179,14 @@ local function match(m, given, rename)
 end
 
 files.match, files.list = match, list
+
+-- The same in one line.
+function files.refused(given)
+	local lines = {}
+	for _, why in next, refused_of(given) or {} do lines[#lines + 1] = why end
+	table.sort(lines)
+	return lines[1] and ('what cannot be read: %s'):format(table.concat(lines, '; ', 1, math.min(#lines, 4)))
+end
 
 -- A plain tensor is written into the one that is there, which optimizers hold; a quantized one takes its place.
 local function put(m, found, copy)
@@ -232,6 +253,7 @@ function methods.load(m, from, options)
 		if #result[state] > 0 then trouble[#trouble + 1] = ('%d %s: %s'):format(#result[state], state, list(result[state])) end
 	end
 	if #result.wrong > 0 then trouble[#trouble + 1] = list(result.wrong) end
+	if #result.missing > 0 then trouble[#trouble + 1] = files.refused(given) end
 	if #result.wrong > 0 or not options.partial and #trouble > 0 then
 		fail('load: %s: wanted the tensors of the model, got %s', what, table.concat(trouble, '; '))
 	end

@@ -46,9 +46,9 @@ local function widen(m)
 end
 
 local function finish(architecture, o, t, from, kind)
-	local prefix
+	local prefix, file = nil, t
 	if architecture.prepare then t, prefix = architecture.prepare(t, o, kind) end
-	local m, left = place.load(unset(architecture, o), architecture, o, t, from, kind)
+	local m, left = place.load(unset(architecture, o), architecture, o, t, from, kind, file)
 	m.origin = {title = architecture.title, options = o, prefix = prefix, left = left}
 	return widen(m)
 end

@@ -57,16 +57,17 @@ local function reorder(m, rows, given, kind)
 	end)
 end
 
--- given: name -> tensor; from: what messages call it; kind: 'huggingface' or 'gguf'. Returns m and the tensors that it does not use.
-function place.load(m, architecture, o, given, from, kind)
+-- given: name -> tensor; from: what messages call it; kind: 'huggingface' or 'gguf'; file: the tensors
+-- as they were read, of which given is made. Returns m and the tensors that it does not use.
+function place.load(m, architecture, o, given, from, kind, file)
 	local rows = indexed(architecture.names)
 	reorder(m, rows, given, kind)
-	local result = files.match(m, given, function(name, file)
+	local result = files.match(m, given, function(name, seen)
 		local row, number = row_of(rows, name)
 		local theirs = row and row[kind]
-		if not theirs then return given[order_of(rows, name, kind)] and file[order_of(rows, name, kind)] end
+		if not theirs then return given[order_of(rows, name, kind)] and seen[order_of(rows, name, kind)] end
 		if number then theirs = theirs:format(number) end
-		local value = file[theirs] -- marks it as used
+		local value = seen[theirs] -- marks it as used
 		if value and row.turn then value = row.turn(value, o) end
 		return value or theirs
 	end)
@@ -82,6 +83,7 @@ function place.load(m, architecture, o, given, from, kind)
 		if #result[state] > 0 then trouble[#trouble + 1] = ('%d %s: %s'):format(#result[state], state, files.list(result[state])) end
 	end
 	if #result.wrong > 0 then trouble[#trouble + 1] = files.list(result.wrong) end
+	if #result.missing > 0 then trouble[#trouble + 1] = files.refused(file or given) end
 	if #trouble > 0 then base.fail('load: %s: wanted the tensors of a %s, got %s', from, architecture.title, table.concat(trouble, '; ')) end
 	module.change_tensors(m, function(_, name) return result.found[name] end)
 	return m, left

@@ -37,21 +37,29 @@ local function shards(path, map)
 	return names
 end
 
+-- Tensors of a file or folder by name; asking for one that cannot be read is an error, which says why. Copies of them are made by this function, too.
+function sources.tensors(all, refused, from)
+	return setmetatable(all, {refused = refused, __index = function(_, name)
+		if refused[name] then fail('load: %s: %s', from, refused[name]) end
+	end})
+end
+
 -- The tensors of all shards. Each has to be in the shard that the index names, and in no other.
 local function indexed(folder, path)
-	local map, all = sources.json(path).weight_map, {}
+	local map, all, refused = sources.json(path).weight_map, {}, {}
+	local function put(list, file, name, value)
+		if map[name] ~= file then fail("load: %s/%s: wanted the tensors that the index names for it, got '%s'", folder, file, base.word(name)) end
+		list[name] = value
+	end
 	for _, file in ipairs(shards(path, map)) do
-		for name, value in pairs(tensor.load(folder .. '/' .. file, {map = true})) do
-			if map[name] ~= file then
-				fail("load: %s/%s: wanted the tensors that the index names for it, got '%s'", folder, file, base.word(name))
-			end
-			all[name] = value
-		end
+		local t = tensor.load(folder .. '/' .. file, {map = true})
+		for name, value in pairs(t) do put(all, file, name, value) end
+		for name, why in pairs(getmetatable(t).refused) do put(refused, file, name, why) end
 	end
 	for name, file in pairs(map) do
-		if not all[name] then fail("load: %s/%s: wanted '%s' as the index says, the file has none", folder, file, base.word(name)) end
+		if not all[name] and not refused[name] then fail("load: %s/%s: wanted '%s' as the index says, the file has none", folder, file, base.word(name)) end
 	end
-	return all
+	return sources.tensors(all, refused, folder)
 end
 
 -- A description without what it says about quantized weights.

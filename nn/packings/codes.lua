@@ -12,7 +12,7 @@ local function word(name) return internal.escape(name, 120) end
 function codes.new(given, from)
 	local left = {}
 	for name, value in pairs(given) do left[name] = value end
-	return setmetatable({left = left, from = from}, codes)
+	return setmetatable({left = setmetatable(left, getmetatable(given)), from = from}, codes)
 end
 
 function codes:fail(...) base.fail('load: %s: ' .. select(1, ...), self.from, select(2, ...)) end

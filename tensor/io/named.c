@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define REASONS 64 /* kept of a list */
+
 static enum ql_status make_room(struct ql_ctx *ctx, struct ql_named_list *list)
 {
 	int64_t room = list->room ? list->room * 2 : 8;
@@ -35,8 +37,36 @@ enum ql_status ql_named_add(struct ql_ctx *ctx, struct ql_named_list *list, cons
 	return QL_OK;
 }
 
+enum ql_status ql_named_refuse(struct ql_ctx *ctx, struct ql_named_list *list, const char *name)
+{
+	struct ql_named_refusal *at = list->refused, added = {NULL, NULL};
+	int64_t room = list->room_refused ? list->room_refused * 2 : 8;
+
+	if (list->n_refused < REASONS)
+		added.why = ql_strdup(ctx, ctx->err);
+	added.name = ql_strdup(ctx, name);
+	if (list->n_refused == list->room_refused)
+		at = ql_realloc_array(ctx, list->refused, room, sizeof(*at));
+	if (at && list->n_refused == list->room_refused) {
+		list->refused = at;
+		list->room_refused = room;
+	}
+	if (!at || !added.name || (!added.why && list->n_refused < REASONS)) {
+		ql_free(ctx, added.why);
+		ql_free(ctx, added.name);
+		return QL_ERR_MEMORY;
+	}
+	list->refused[list->n_refused++] = added;
+	return QL_OK;
+}
+
 void ql_named_clear(struct ql_ctx *ctx, struct ql_named_list *list)
 {
+	for (int64_t i = 0; i < list->n_refused; i++) {
+		ql_free(ctx, list->refused[i].name);
+		ql_free(ctx, list->refused[i].why);
+	}
+	ql_free(ctx, list->refused);
 	for (int64_t i = 0; i < list->n; i++) {
 		ql_free(ctx, list->at[i].name);
 		ql_tensor_release(ctx, list->at[i].tensor);

@@ -3,7 +3,7 @@
  * tensor "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]} with offsets from the start of the
  * data, and strings under "__metadata__". Everything is checked before data are read: N against the file (and 100
  * MB, the format's limit), duplicate names, sizes against offsets, and that the tensors cover the data without gap
- * or overlap.
+ * or overlap. Tensors of a dtype or rank that there is none of here have their place; reading them is an error.
  */
 #include "tensor/io/safetensors.h"
 
@@ -54,6 +54,8 @@ enum ql_status ql_safetensors_where(struct ql_safetensors *f, const struct ql_sa
 {
 	char reason[sizeof(f->ctx->err)];
 
+	if (!strncmp(f->ctx->err, "tensor '", 8)) /* it has it */
+		return status;
 	memcpy(reason, f->ctx->err, sizeof(reason));
 	return ql_fail(f->ctx, status, "tensor '%.80s': %s", e->name, reason);
 }
@@ -93,7 +95,8 @@ static enum ql_status read_shape(
 	cJSON_ArrayForEach(size, item)
 	{
 		if (out->rank == QL_MAX_RANK)
-			return bad_entry(f, e, "shape: wanted at most 8 axes, got more");
+			return ql_fail(f->ctx, QL_ERR_UNSUPPORTED,
+				"tensor '%.80s': shape: wanted at most 8 axes, got more", e->name);
 		if (!whole_number(size, &value))
 			return bad_entry(f, e, "shape: wanted whole numbers from 0 to 2^53");
 		out->shape[out->rank++] = (int64_t)value;
@@ -136,10 +139,10 @@ static enum ql_status read_fields(
 	}
 	if (!found[0] || !found[1] || !found[2])
 		return bad_entry(f, e, "wanted the keys dtype, shape and data_offsets, one is missing");
-	status = read_type(f, e, found[0], out);
+	status = read_offsets(f, e, found[2], out);
 	if (!status)
-		status = read_shape(f, e, found[1], out);
-	return status ? status : read_offsets(f, e, found[2], out);
+		status = read_type(f, e, found[0], out);
+	return status ? status : read_shape(f, e, found[1], out);
 }
 
 enum ql_status ql_safetensors_fields(
@@ -167,8 +170,10 @@ static enum ql_status check_entry(struct ql_safetensors *f, struct ql_safetensor
 	uint64_t bytes;
 	enum ql_status status = ql_safetensors_fields(f, e, &fields);
 
+	e->begin = fields.begin;
+	e->end = fields.end;
 	if (status)
-		return status;
+		return status == QL_ERR_UNSUPPORTED ? QL_OK : status; /* that tensor alone cannot be read */
 	status = ql_elements_size(f->ctx, fields.rank, fields.shape, fields.wire->bytes, &bytes);
 	if (status)
 		return ql_safetensors_where(f, e, status);
@@ -176,8 +181,6 @@ static enum ql_status check_entry(struct ql_safetensors *f, struct ql_safetensor
 		return ql_fail(f->ctx, QL_ERR_FORMAT,
 			"tensor '%.80s': data_offsets: wanted %llu bytes as dtype and shape need, got %llu", e->name,
 			(unsigned long long)bytes, (unsigned long long)(fields.end - fields.begin));
-	e->begin = fields.begin;
-	e->end = fields.end;
 	return QL_OK;
 }
 

@@ -177,6 +177,14 @@ static enum ql_status load_entry(struct ql_safetensors *f, const struct ql_safet
 	return status;
 }
 
+/* A tensor that cannot be read does not hide the others; a file with nothing else is an error. */
+static enum ql_status load_or_refuse(struct ql_safetensors *f, const struct ql_safetensor *e, struct ql_named_list *out)
+{
+	enum ql_status status = load_entry(f, e, out);
+
+	return status == QL_ERR_FORMAT || status == QL_ERR_UNSUPPORTED ? ql_named_refuse(f->ctx, out, e->name) : status;
+}
+
 enum ql_status ql_safetensors_load(const struct ql_reader *r, struct ql_named_list *out)
 {
 	struct ql_safetensors f = {.r = r, .ctx = r->ctx, .other = &out->metadata};
@@ -184,7 +192,9 @@ enum ql_status ql_safetensors_load(const struct ql_reader *r, struct ql_named_li
 
 	for (uint32_t i = 0; !status && i < f.n; i++)
 		if (!f.entry[i].part)
-			status = load_entry(&f, &f.entry[i], out);
+			status = load_or_refuse(&f, &f.entry[i], out);
 	ql_safetensors_close(&f);
+	if (!status && out->n == 0 && out->n_refused > 0)
+		return ql_fail(r->ctx, QL_ERR_FORMAT, "%s", out->refused[0].why);
 	return status;
 }

@@ -125,3 +125,25 @@ it('wrong files', function()
 	wrong("quant_method: wanted awq or compressed-tensors or gptq, got 'bitsandbytes'", none, [[{"quant_method": "bitsandbytes"}]])
 	wrong('quantization_config: wanted an object, got', none, '5')
 end)
+
+it('changed bytes of description and header are refused in one line, or load', function()
+	tensor.seed(4)
+	local loaded, other = 0, 0
+	for _, name in ipairs {'/config.json', '/model.safetensors'} do
+		local folder = tools.folder(CONFIG:format(4, 8, ''), (layer(4, 8, {shuffled = true})))
+		local handle = assert(io.open(folder .. name, 'rb'))
+		local text = handle:read 'a'
+		handle:close()
+		local last = name == '/config.json' and #text or 8 + string.unpack('<I8', text)
+		for _ = 1, 150 do
+			local at, byte = tensor.randint({1, low = 1, high = last}):item(), tensor.randint({1, low = 32, high = 126}):item()
+			handle = assert(io.open(folder .. name, 'wb'))
+			handle:write(text:sub(1, at - 1), string.char(byte), text:sub(at + 1))
+			handle:close()
+			local ok, message = pcall(nn.load, folder)
+			assert(ok or not message:find '\n' and message:find 'load', message)
+			if ok then loaded = loaded + 1 else other = other + 1 end
+		end
+	end
+	assert(loaded > 5 and other > 50, loaded .. ' ' .. other)
+end)

@@ -106,7 +106,7 @@ local function refused(q, from, to, change)
 	assert(n == 1, from)
 	new = new .. (' '):rep(-#new % 8)
 	write(string.pack('<I8', #new) .. new .. (change and change(data) or data))
-	local good, why = pcall(tensor.load, FILE)
+	local good, why = pcall(function() return tensor.load(FILE).w end) -- other tensors of the file may be read
 	if good then return 'loaded' end
 	assert(not why:find '\n', why)
 	return why:match "tensor '.-': (.*)" or why
@@ -207,7 +207,7 @@ it('scales of scales of scales', function()
 	header = header:gsub('"w::scale::scale":', '"w::scale::number":'):gsub('w::scale::scale::x', 'w::scale::scale')
 	header = header .. (' '):rep(-#header % 8)
 	write(string.pack('<I8', #header) .. header .. data)
-	expect(select(2, pcall(tensor.load, FILE)), 'scale: wanted plain numbers, got a quantized tensor')
+	expect(select(2, pcall(function() return tensor.load(FILE).w end)), 'scale: wanted plain numbers, got a quantized tensor')
 end)
 
 it('changed bytes are refused or give a tensor that checks', function()
