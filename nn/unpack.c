@@ -17,8 +17,9 @@ struct job {
 	int64_t periods, count;     /* fields along the packed axis */
 	bool along;                 /* the packed axis is that of the columns */
 	int64_t y_field, y_other;   /* distances in y along the packed axis and the other one */
-	const int32_t *x;
-	uint8_t *y;
+	int32_t *x;                 /* words */
+	uint8_t *y;                 /* codes */
+	bool pack;                  /* from codes to words */
 };
 
 static uint8_t field(const struct job *j, const int32_t *x, int k)
@@ -30,12 +31,24 @@ static uint8_t field(const struct job *j, const int32_t *x, int k)
 	return (uint8_t)((((high << 32 | low) >> j->shift[k]) & ((1U << j->bits) - 1)) - (unsigned)j->offset);
 }
 
+static void set_field(const struct job *j, int32_t *x, int k, unsigned code)
+{
+	uint64_t bits = (uint64_t)((code + (unsigned)j->offset) & ((1U << j->bits) - 1)) << j->shift[k];
+	int32_t *word = &x[j->word[k] * j->next];
+
+	*word = (int32_t)((uint32_t)*word | (uint32_t)bits);
+	if (j->shift[k] + j->bits > 32)
+		word[j->next] = (int32_t)((uint32_t)word[j->next] | (uint32_t)(bits >> 32));
+}
+
 /* The fields of one period; `first` is the number of the first along the packed axis, y where it goes. */
-static void one(const struct job *j, const int32_t *x, int64_t first, uint8_t *y)
+static void one(const struct job *j, int32_t *x, int64_t first, uint8_t *y)
 {
 	int n = j->count - first < j->fields ? (int)(j->count - first) : j->fields;
 
-	for (int k = 0; k < n; k++)
+	for (int k = 0; k < n && j->pack; k++)
+		set_field(j, x, k, y[k * j->y_field]);
+	for (int k = 0; k < n && !j->pack; k++)
 		y[k * j->y_field] = field(j, x, k);
 }
 
@@ -75,59 +88,126 @@ static bool places(struct job *j, const struct ql_unpack *how)
 	return true;
 }
 
-static enum ql_status check(
+/* How many words the codes take along their axis. */
+static int64_t words_of(const struct job *j, const struct ql_unpack *how)
+{
+	bool stream = how->order == QL_UNPACK_STREAM;
+
+	return stream ? (how->count * how->bits + 31) / 32 : (how->count + j->fields - 1) / j->fields;
+}
+
+static enum ql_status check_order(struct ql_ctx *ctx, const struct ql_unpack *how, struct job *j)
+{
+	if (!places(j, how))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "wanted fields that the order has, got %d bits", how->bits);
+	return QL_OK;
+}
+
+static enum ql_status check_words(
 	struct ql_ctx *ctx, const struct ql_tensor *words, const struct ql_unpack *how, struct job *j)
 {
 	char text[QL_SHAPE_TEXT];
-	bool stream = how->order == QL_UNPACK_STREAM;
+	enum ql_status status;
 	int64_t size;
 
 	if (words->rank != 2 || words->dtype != QL_int32 || words->q)
 		return ql_fail(ctx, QL_ERR_SHAPE, "wanted words (rows, columns) in int32, got %s",
 			ql_tensor_text(words, text));
-	if (!places(j, how))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "wanted fields that the order has, got %d bits", how->bits);
+	status = check_order(ctx, how, j);
+	if (status)
+		return status;
 	size = words->shape[how->axis];
-	if (how->count < 0 || how->count > size * 32 || /* size: below 2^63 bytes */
-		size != (stream ? (how->count * how->bits + 31) / 32 : (how->count + j->fields - 1) / j->fields))
+	if (how->count < 0 || how->count > size * 32 /* size: below 2^63 bytes */ || size != words_of(j, how))
 		return ql_fail(ctx, QL_ERR_SHAPE, "wanted words of %lld codes of %d bits along axis %d, got %lld",
 			(long long)how->count, how->bits, how->axis + 1, (long long)size);
-	j->periods = (how->count + j->fields - 1) / j->fields;
 	return QL_OK;
+}
+
+static enum ql_status check_codes(
+	struct ql_ctx *ctx, const struct ql_tensor *codes, const struct ql_unpack *how, struct job *j)
+{
+	char text[QL_SHAPE_TEXT];
+	bool packed_last = (how->axis == 1) != how->turn;
+
+	if (codes->rank != 2 || codes->dtype != (how->offset ? QL_int8 : QL_uint8) || codes->q)
+		return ql_fail(ctx, QL_ERR_SHAPE, "wanted codes (rows, columns) in %s, got %s",
+			how->offset ? "int8" : "uint8", ql_tensor_text(codes, text));
+	if (codes->shape[packed_last ? 1 : 0] != how->count)
+		return ql_fail(ctx, QL_ERR_SHAPE, "wanted %lld codes along axis %d, got %s", (long long)how->count,
+			packed_last ? 2 : 1, ql_tensor_text(codes, text));
+	return check_order(ctx, how, j);
+}
+
+/* The loop over words and codes, both contiguous. */
+static enum ql_status run(struct ql_ctx *ctx, struct job *j, const struct ql_unpack *how, struct ql_tensor *words,
+	struct ql_tensor *codes)
+{
+	bool packed_last = j->along != how->turn;
+	int64_t columns = words->shape[1];
+
+	j->offset = how->offset;
+	j->count = how->count;
+	j->periods = (how->count + j->fields - 1) / j->fields;
+	j->rows = j->along ? words->shape[0] : j->periods;
+	j->columns = j->along ? j->periods : columns;
+	j->below = columns * (j->along ? 1 : j->words);
+	j->right = j->along ? j->words : 1;
+	j->next = j->along ? 1 : columns;
+	j->y_field = packed_last ? 1 : codes->shape[1];
+	j->y_other = packed_last ? codes->shape[1] : 1;
+	j->x = ql_tensor_data(words);
+	j->y = ql_tensor_data(codes);
+	return ql_parallel_for(ctx, (j->columns + TILE - 1) / TILE, 1, 2 * ql_tensor_nelem(codes), body, j);
 }
 
 enum ql_status ql_unpack(
 	struct ql_ctx *ctx, struct ql_tensor *words, const struct ql_unpack *how, struct ql_tensor **out)
 {
-	struct job j = {.offset = how->offset, .count = how->count, .along = how->axis == 1};
+	struct job j = {.along = how->axis == 1};
 	struct ql_tensor *x = NULL, *y = NULL;
-	enum ql_status status = check(ctx, words, how, &j);
-	int64_t other = status ? 0 : words->shape[1 - how->axis], shape[2];
+	enum ql_status status = check_words(ctx, words, how, &j);
 	bool packed_last = j.along != how->turn;
+	int64_t shape[2];
 
 	*out = NULL;
+	if (status)
+		return status;
 	shape[packed_last ? 1 : 0] = how->count;
-	shape[packed_last ? 0 : 1] = other;
-	if (!status)
-		status = ql_tensor_contiguous(ctx, words, &x);
+	shape[packed_last ? 0 : 1] = words->shape[1 - how->axis];
+	status = ql_tensor_contiguous(ctx, words, &x);
 	if (!status)
 		status = ql_tensor_new(ctx, how->offset ? QL_int8 : QL_uint8, 2, shape, &y);
-	if (!status && ql_tensor_nelem(y) > 0) {
-		j.rows = j.along ? x->shape[0] : j.periods;
-		j.columns = j.along ? j.periods : x->shape[1];
-		j.below = x->shape[1] * (j.along ? 1 : j.words);
-		j.right = j.along ? j.words : 1;
-		j.next = j.along ? 1 : x->shape[1];
-		j.y_field = packed_last ? 1 : other;
-		j.y_other = packed_last ? how->count : 1;
-		j.x = ql_tensor_data(x);
-		j.y = ql_tensor_data(y);
-		status = ql_parallel_for(ctx, (j.columns + TILE - 1) / TILE, 1, 2 * ql_tensor_nelem(y), body, &j);
-	}
+	if (!status && ql_tensor_nelem(y) > 0)
+		status = run(ctx, &j, how, x, y);
 	ql_tensor_release(ctx, x);
 	if (status)
 		ql_tensor_release(ctx, y);
 	else
 		*out = y;
+	return status;
+}
+
+enum ql_status ql_pack(struct ql_ctx *ctx, struct ql_tensor *codes, const struct ql_unpack *how, struct ql_tensor **out)
+{
+	struct job j = {.along = how->axis == 1, .pack = true};
+	struct ql_tensor *x = NULL, *y = NULL;
+	enum ql_status status = check_codes(ctx, codes, how, &j);
+	int64_t shape[2];
+
+	*out = NULL;
+	if (status)
+		return status;
+	shape[how->axis] = words_of(&j, how);
+	shape[1 - how->axis] = codes->shape[j.along != how->turn ? 0 : 1];
+	status = ql_tensor_contiguous(ctx, codes, &y);
+	if (!status)
+		status = ql_tensor_zeros(ctx, QL_int32, 2, shape, &x);
+	if (!status && ql_tensor_nelem(y) > 0)
+		status = run(ctx, &j, how, x, y);
+	ql_tensor_release(ctx, y);
+	if (status)
+		ql_tensor_release(ctx, x);
+	else
+		*out = x;
 	return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Codes of checkpoints that are packed into 32-bit words: GPTQ, AWQ, compressed-tensors.
+ * Codes of checkpoints that are packed into 32-bit words, and back: GPTQ, AWQ, compressed-tensors.
  */
 #ifndef QUOLL_NN_UNPACK_H
 #define QUOLL_NN_UNPACK_H
@@ -25,5 +25,9 @@ struct ql_unpack {
  * them, bits that the order does not have. */
 enum ql_status ql_unpack(
 	struct ql_ctx *ctx, struct ql_tensor *words, const struct ql_unpack *how, struct ql_tensor **out);
+/* The words of which ql_unpack gives these codes; bits without a field are 0. how->count is that of the codes. Errors: other codes, bits that the
+ * order does not have. */
+enum ql_status ql_pack(
+	struct ql_ctx *ctx, struct ql_tensor *codes, const struct ql_unpack *how, struct ql_tensor **out);
 
 #endif

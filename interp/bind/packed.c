@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Codes of checkpoints of other programs, for nn/checkpoints:
  *	internal.unpack(words, {order=, bits=, axis=, count=, offset=, turn=}) -> codes, or nil, message (nn/unpack.h)
+ *	internal.pack(codes, {…}) -> words, or nil, message
  *	internal.coded(codes, spec) -> the quantized tensor with these codes, or nil, message (quant/ranges/coded.h)
  */
 #include <string.h>
@@ -36,10 +37,10 @@ static lua_Integer number(lua_State *L, const char *name)
 	return value;
 }
 
-static int unpack(lua_State *L)
+/* The second argument. Its text stays on the stack. */
+static struct ql_unpack check_how(lua_State *L)
 {
 	static const char *const orders[] = {"words", "stream", "awq", NULL};
-	struct ql_tensor *words = ql_check_tensor(L, 1, "unpack"), **box;
 	struct ql_unpack how;
 
 	luaL_checktype(L, 2, LUA_TTABLE);
@@ -51,8 +52,25 @@ static int unpack(lua_State *L)
 	how.turn = lua_toboolean(L, -1);
 	lua_getfield(L, 2, "order");
 	how.order = (enum ql_unpack_order)luaL_checkoption(L, -1, NULL, orders);
+	return how;
+}
+
+static int unpack(lua_State *L)
+{
+	struct ql_tensor *words = ql_check_tensor(L, 1, "unpack"), **box;
+	struct ql_unpack how = check_how(L);
+
 	box = ql_box_new(L);
 	return result(L, ql_unpack(ql_ctx_of(L), words, &how, box));
+}
+
+static int pack(lua_State *L)
+{
+	struct ql_tensor *codes = ql_check_tensor(L, 1, "pack"), **box;
+	struct ql_unpack how = check_how(L);
+
+	box = ql_box_new(L);
+	return result(L, ql_pack(ql_ctx_of(L), codes, &how, box));
 }
 
 static int coded(lua_State *L)
@@ -68,7 +86,7 @@ static int coded(lua_State *L)
 
 int ql_open_packed(lua_State *L)
 {
-	static const luaL_Reg functions[] = {{"unpack", unpack}, {"coded", coded}, {NULL, NULL}};
+	static const luaL_Reg functions[] = {{"unpack", unpack}, {"pack", pack}, {"coded", coded}, {NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	ql_set_functions(L, functions);

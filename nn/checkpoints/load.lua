@@ -5,6 +5,7 @@ local base = internal.import 'interp/prelude/base'
 local codes = internal.import 'nn/packings/codes'
 local files = internal.import 'nn/base/files'
 local fields = internal.import 'nn/checkpoints/fields'
+local json = internal.import 'interp/prelude/json'
 local initial = internal.import 'nn/base/initial'
 local module = internal.import 'nn/base/module'
 local place = internal.import 'nn/checkpoints/place'
@@ -53,24 +54,31 @@ local function finish(architecture, o, t, from, kind)
 	return widen(m)
 end
 
--- The tensors with quantized weights in place of packed ones.
-local function unpacked(c, architecture, t)
-	if not c:get 'quantization_config' then return t end
+-- What reads and writes the quantized weights of a folder, the checked fields of its configuration; nil if it has none.
+local function method_of(c)
+	if not c:get 'quantization_config' then return nil end
 	local q = c:inner 'quantization_config'
-	local method = q:choice('quant_method', methods)
+	return q:choice('quant_method', methods), q
+end
+
+-- The tensors with quantized weights in place of packed ones, and what was kept for writing them.
+local function unpacked(c, architecture, t)
+	local method, q = method_of(c)
+	if not method then return t end
 	if architecture.columns then c:fail('quantization_config: wanted none for %s, got %s', architecture.title, method.method) end
 	local p = codes.new(t, c.what:match '^(.*)/' or c.what)
 	method.read(q, p)
-	return p.left
+	return p.left, p.kept
 end
 
 local function load_folder(folder)
 	local c, tensors = sources.folder(folder)
 	local architecture = c:choice('model_type', known.huggingface)
-	local t = unpacked(c, architecture, tensors())
+	local given = tensors()
+	local t, packed = unpacked(c, architecture, given)
 	local o = architecture.of_huggingface(c, t)
 	local m = finish(architecture, o, t, folder, 'huggingface')
-	m.origin.config = c.text
+	m.origin.config, m.origin.packed, m.origin.shards = c.text, packed, getmetatable(given).shards
 	return m
 end
 
@@ -96,14 +104,36 @@ local function is_outside(architecture, name)
 	return false
 end
 
--- Files of Hugging Face: config.json as it was, and all tensors in model.safetensors.
+-- Names of the file in place of those that architectures use.
+local function prefixed(all, order, architecture, prefix)
+	for i, name in ipairs(order) do
+		local theirs = is_outside(architecture, name) and name or prefix .. name
+		if theirs ~= name then all[theirs], all[name], order[i] = all[name], nil, theirs end
+	end
+end
+
+-- Packs quantized weights that were packed in the file; others are an error. Gives the tensors, and whether some are packed.
+local function packed_again(origin, all, folder)
+	local p, some = codes.new(all, folder, 'save', origin.packed), false
+	local method, q = method_of(fields.new(folder, json(origin.config)))
+	for name, value in pairs(all) do
+		local layer = name:match '^(.*)%.weight$'
+		if value:quantized() then
+			if not (method and layer and p.kept[layer]) then
+				fail("save: %s: wanted floats, as in m:dequantize(), or a weight that was packed in the folder that was read, got %s", name, describe(value))
+			end
+			method.write(q, p, layer)
+			some = true
+		end
+	end
+	return p.left, some
+end
+
+-- Files of Hugging Face: config.json as it was, and the tensors in as many files as they were.
 function files.save_folder(m, folder)
 	local origin = rawget(m, 'origin')
 	if not origin or not origin.config then
 		fail('save: %s: wanted a model that nn.load has read from a folder of Hugging Face, got another', folder)
-	end
-	for name, value in pairs(m:state()) do
-		if value:quantized() then fail('save: %s: wanted floats, as in m:dequantize(), got %s', name, describe(value)) end
 	end
 	local architecture = by_title[origin.title]
 	local all, order = place.state(m, architecture, origin.options, 'huggingface')
@@ -111,13 +141,12 @@ function files.save_folder(m, folder)
 	for name, value in pairs(origin.left) do
 		order[#order + 1], all[name] = name, value
 	end
-	for i, name in ipairs(order) do
-		local theirs = is_outside(architecture, name) and name or (origin.prefix or '') .. name
-		if theirs ~= name then all[theirs], all[name], order[i] = all[name], nil, theirs end
-	end
+	prefixed(all, order, architecture, origin.prefix or '')
+	local packed
+	all, packed = packed_again(origin, all, folder)
 	internal.make_folder(folder)
-	tensor.save(folder .. 'model.safetensors', all, {metadata = {format = 'pt'}})
-	internal.write_file(folder .. 'config.json', sources.plain(origin.config))
+	sources.write(folder, all, origin.shards)
+	internal.write_file(folder .. 'config.json', packed and origin.config or sources.plain(origin.config))
 end
 
 doc {name = 'nn.load', usage = "nn.load 'folder/'  nn.load 'm.gguf'  nn.load 'stories260K.bin'",
@@ -128,7 +157,8 @@ A folder of Hugging Face has config.json and model.safetensors, or model.safeten
 one; a .bin file is a checkpoint of llama2.c (version 0). Architectures: llama (also mistral), qwen2, gpt2; bert and distilbert, which are nn.Encoder, with the heads that the file has
 for masked tokens, sequences, tokens or answers. Parameters keep their dtypes;
 with weights of 16 bits activations are float32. Large ones are the mapped file (`tensor.load`, map=true). Quantized tensors stay as they are in the file: those of .gguf, and in folders
-the codes of GPTQ, AWQ and compressed-tensors (pack-quantized, int-quantized); m:dequantize() gives floats, which m:save 'folder/' writes. What the model cannot compute (other
+the codes of GPTQ, AWQ and compressed-tensors (pack-quantized, int-quantized); m:save 'folder/' packs them again, or
+writes the floats that m:dequantize() gives. What the model cannot compute (other
 architectures and rules of rotary positions, experts) is an error, as is every tensor that is missing or left over. Scaled rotary
 positions are linear, llama3, yarn, and dynamic, which within the model's context is none; windows are those of Mistral and Qwen2.
 

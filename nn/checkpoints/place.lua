@@ -94,10 +94,11 @@ function place.state(m, architecture, o, kind, ours)
 	local rows, all, order = indexed(architecture.names), {}, {}
 	for name, value in pairs(m:state()) do
 		local row, number = row_of(rows, name)
-		if not row or not row[kind] then base.fail('save: %s: wanted a tensor that a %s has', name, architecture.title) end
-		local theirs = number and row[kind]:format(number) or row[kind]
+		local theirs = name:find '%.order$' and order_of(rows, name, kind)
+		if not theirs and (not row or not row[kind]) then base.fail('save: %s: wanted a tensor that a %s has', name, architecture.title) end
+		theirs = theirs or number and row[kind]:format(number) or row[kind]
 		value = value:detach()
-		all[theirs] = row.turn and row.turn(value, o, true) or value
+		all[theirs] = row and row.turn and row.turn(value, o, true) or value
 		order[#order + 1] = theirs
 		if ours then ours[theirs] = name end
 	end

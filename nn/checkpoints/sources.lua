@@ -37,9 +37,10 @@ local function shards(path, map)
 	return names
 end
 
--- Tensors of a file or folder by name; asking for one that cannot be read is an error, which says why. Copies of them are made by this function, too.
-function sources.tensors(all, refused, from)
-	return setmetatable(all, {refused = refused, __index = function(_, name)
+-- Tensors of a file or folder by name; asking for one that cannot be read is an error, which says why. map: which
+-- file has each.
+function sources.tensors(all, refused, from, map)
+	return setmetatable(all, {refused = refused, shards = map, __index = function(_, name)
 		if refused[name] then fail('load: %s: %s', from, refused[name]) end
 	end})
 end
@@ -59,7 +60,7 @@ local function indexed(folder, path)
 	for name, file in pairs(map) do
 		if not all[name] and not refused[name] then fail("load: %s/%s: wanted '%s' as the index says, the file has none", folder, file, base.word(name)) end
 	end
-	return sources.tensors(all, refused, folder)
+	return sources.tensors(all, refused, folder, map)
 end
 
 -- A description without what it says about quantized weights.
@@ -68,6 +69,21 @@ function sources.plain(text)
 	if not values.quantization_config then return text end
 	values.quantization_config = nil
 	return writer.write(values, '  ') .. '\n'
+end
+
+-- Writes tensors to model.safetensors, or to the files of a map name -> file and an index; others go with the first.
+function sources.write(folder, all, map)
+	local options = {metadata = {format = 'pt'}}
+	if not map then return tensor.save(folder .. 'model.safetensors', all, options) end
+	local parts, where, bytes, first = {}, {}, 0, nil
+	for _, file in pairs(map) do first = first and first < file and first or file end
+	for name, value in pairs(all) do
+		local file = map[name] or first
+		parts[file] = parts[file] or {}
+		parts[file][name], where[name], bytes = value, file, bytes + value:nbytes()
+	end
+	for file, t in pairs(parts) do tensor.save(folder .. file, t, options) end
+	internal.write_file(folder .. 'model.safetensors.index.json', writer.write({metadata = {total_size = bytes}, weight_map = where}, '  ') .. '\n')
 end
 
 function sources.folder(folder)

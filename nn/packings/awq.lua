@@ -22,4 +22,12 @@ function awq.read(c, p)
 	for _, layer in ipairs(p:layers 'qweight') do read_layer(p, layer, group) end
 end
 
+function awq.write(_, p, layer)
+	local w = p:opened(layer)
+	local how = {order = 'awq', bits = 4, axis = 2, count = w.codes:size(1), turn = true}
+	p:packed(layer, 'qweight', w.codes, how)
+	p:packed(layer, 'qzeros', w.zero:to 'uint8', how)
+	p.left[layer .. '.scales'] = w.scale:t():contiguous()
+end
+
 return awq

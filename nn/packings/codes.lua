@@ -8,14 +8,14 @@ codes.__index = codes
 -- A name as messages show it.
 local function word(name) return internal.escape(name, 120) end
 
--- given: name -> tensor; from: what messages call the file.
-function codes.new(given, from)
+-- given: name -> tensor; from: what messages call the file; verb: load or save; kept: what reading a layer has kept for writing it, by layer.
+function codes.new(given, from, verb, kept)
 	local left = {}
 	for name, value in pairs(given) do left[name] = value end
-	return setmetatable({left = setmetatable(left, getmetatable(given)), from = from}, codes)
+	return setmetatable({left = setmetatable(left, getmetatable(given)), from = from, verb = verb or 'load', kept = kept or {}}, codes)
 end
 
-function codes:fail(...) base.fail('load: %s: ' .. select(1, ...), self.from, select(2, ...)) end
+function codes:fail(...) base.fail('%s: %s: ' .. select(1, ...), self.verb, self.from, select(2, ...)) end
 
 -- The names of layers that have a tensor of this kind, in order.
 function codes:layers(kind)
@@ -116,11 +116,50 @@ function codes:put(layer, o)
 	else
 		spec.block = o.group
 	end
+	self.kept[layer] = {bits = o.bits, group = o.group, signed = not o.zero, scale = o.scale:dtype(), kinds = o.kinds}
 	local weight, message = internal.coded(given, spec)
 	if not weight then self:fail('%s: %s', word(layer), message) end
 	local name = layer .. '.weight'
 	if self.left[name] then self:fail("wanted '%s' once, as codes or floats, got both", word(name)) end
 	self.left[name], self.left[layer .. '.order'] = weight, o.order
+end
+
+---------------------------------------------------------------- back
+
+function codes:packed(layer, kind, value, how)
+	local result, message = internal.pack(value, how)
+	if not result then self:fail('%s.%s: %s', word(layer), kind, message) end
+	self.left[layer .. '.' .. kind] = result
+end
+
+-- The group of each input, from 0, by the order of the inputs.
+local function groups_of(order, inputs, group)
+	local list, g = order and order:totable(), {dtype = 'int32'}
+	for column = 1, inputs do g[list and list[column] or column] = (column - 1) // group end
+	return tensor(g)
+end
+
+-- Takes the weight of a layer that was read: its codes (outputs, inputs) from 0 in the order of the inputs, scales and zero points (outputs,
+-- groups), the group of each input, and what was kept; nil if it is none of the method any more.
+function codes:opened(layer)
+	local weight, order, kept = self.left[layer .. '.weight']:to 'cpu', self.left[layer .. '.order'], self.kept[layer]
+	local p, one = weight:qparams(), kept.group >= weight:size(2)
+	local info = quant.dtype(weight:dtype())
+	local same = (one and p.axis == 1 and not p.block or p.block == kept.group and p.axis == 2) and info.signed == kept.signed and info.bits <= kept.bits + 1
+	if not same then self:fail('%s: wanted a weight with %d bits as it was read, got %s', word(layer), kept.bits, internal.describe(weight)) end
+	local outputs, inputs = weight:size()
+	local half, all = 1 << (kept.bits - 1), weight:codes():to 'int32'
+	if kept.signed then all = all + half end
+	if order then
+		local at = {dtype = 'int32'}
+		for column, input in ipairs(order:to 'cpu':totable()) do at[input] = column end
+		all = all:indexselect(2, tensor(at))
+	end
+	local scale = p.scale:reshape(outputs, -1)
+	local zero = kept.signed and tensor.full {value = half, dtype = 'int32', scale:size()} or p.zero_point:to 'int32':reshape(outputs, -1)
+	self.left[layer .. '.weight'], self.left[layer .. '.order'] = nil, nil
+	return {codes = all:to 'uint8', bits = kept.bits, scale = scale:to(kept.scale), zero = zero, groups = groups_of(order and order:to 'cpu', inputs, kept.group),
+		kinds = kept.kinds or {}}
 end
 
 return codes

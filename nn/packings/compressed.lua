@@ -39,7 +39,7 @@ local function packed_layer(p, layer, known)
 		how.axis, how.count = 1, outputs
 		zero = p:unpack(layer, 'weight_zero_point', zero, how)
 	end
-	return codes, bits, zero
+	return codes, bits, zero, shape:dtype()
 end
 
 local function plain_layer(p, layer)
@@ -51,11 +51,12 @@ end
 
 -- Signed zero points are codes from the bottom of the range.
 local function read_layer(p, layer, known, packed)
-	local codes, bits, zero
-	if packed then codes, bits, zero = packed_layer(p, layer, known) else codes, bits, zero = plain_layer(p, layer) end
+	local codes, bits, zero, shape
+	if packed then codes, bits, zero, shape = packed_layer(p, layer, known) else codes, bits, zero = plain_layer(p, layer) end
 	local scale, g, outputs, inputs = p:take(layer, 'weight_scale', 2), p:take(layer, 'weight_g_idx'), codes:size(1), codes:size(2)
 	p:sized(layer, 'weight_scale', scale, outputs, scale:size(2))
 	local group = group_of(p, layer, inputs, scale:size(2), known.groups)
+	local kinds = {g = g and g:dtype(), zero = zero and zero:dtype(), shape = shape}
 	if zero then
 		if zero:dim() ~= 2 or quant.dtype(zero:dtype()).float then p:fail('%s.weight_zero_point: wanted integers of 2 axes, got %s', layer, internal.describe(zero)) end
 		zero = p:sized(layer, 'weight_zero_point', zero, outputs, scale:size(2))
@@ -65,7 +66,7 @@ local function read_layer(p, layer, known, packed)
 		local half = 1 << (bits - 1)
 		codes, zero = (codes:to 'int32' + half):to 'uint8', zero:to 'int32' + half
 	end
-	p:put(layer, {codes = codes, bits = bits, scale = scale, zero = zero, group = group, order = g and p:order(layer, 'weight_g_idx', g, inputs, group)})
+	p:put(layer, {codes = codes, bits = bits, scale = scale, zero = zero, group = group, kinds = kinds, order = g and p:order(layer, 'weight_g_idx', g, inputs, group)})
 end
 
 local STRATEGIES = {group = 'group', channel = 'channel'}
@@ -92,6 +93,23 @@ end
 function compressed.read(c, p)
 	local packed, known = c:choice('format', FORMATS) == 'packed', known_of(c)
 	for _, layer in ipairs(p:layers(packed and 'weight_packed' or 'weight_scale')) do read_layer(p, layer, known, packed) end
+end
+
+-- Zero points that were there and all 0 are there again.
+function compressed.write(c, p, layer)
+	local packed, w = c:choice('format', FORMATS) == 'packed', p:opened(layer)
+	local half, name = 1 << (w.bits - 1), layer .. '.'
+	p.left[name .. 'weight_scale'], p.left[name .. 'weight_g_idx'] = w.scale, w.kinds.g and w.groups:to(w.kinds.g) or nil
+	if not packed then
+		p.left[name .. 'weight'] = (w.codes:to 'int32' - half):to 'int8'
+		p.left[name .. 'weight_zero_point'] = w.kinds.zero and (w.zero - half):to(w.kinds.zero) or nil
+		return
+	end
+	local how = {order = 'stream', bits = w.bits, axis = 2, count = w.codes:size(2)}
+	p:packed(layer, 'weight_packed', w.codes, how)
+	how.axis, how.count = 1, w.codes:size(1)
+	if w.kinds.zero then p:packed(layer, 'weight_zero_point', w.zero:to 'uint8', how) end
+	p.left[name .. 'weight_shape'] = tensor {w.codes:size(1), w.codes:size(2), dtype = w.kinds.shape}
 end
 
 return compressed

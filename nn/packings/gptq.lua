@@ -23,17 +23,32 @@ local function read_layer(p, layer, o)
 	local middle = 1 << (o.bits - 1)
 	local symmetric = zero:nelem() > 0 and zero:eq(middle):all():item()
 	local codes = p:unpack(layer, 'qweight', words, {order = order, bits = o.bits, axis = 1, count = inputs, turn = true, offset = symmetric and middle or 0})
-	p:put(layer, {codes = codes, bits = o.bits, scale = scale:t(), zero = not symmetric and zero or nil, group = group,
+	p:put(layer, {codes = codes, bits = o.bits, scale = scale:t(), zero = not symmetric and zero or nil, group = group, kinds = {g_idx = g ~= nil},
 		order = g and p:order(layer, 'g_idx', g, inputs, group)})
 end
 
-function gptq.read(c, p)
+local function options(c)
 	local o = {bits = c:size 'bits', group = c:get 'group_size' == -1 and -1 or c:size('group_size', 128), format = c:get 'checkpoint_format' or 'gptq'}
 	if not BITS[o.bits] then c:fail('bits: wanted 2, 3, 4 or 8, got %d', o.bits) end
 	c:choice('checkpoint_format', FORMATS, 'gptq')
 	c:choice('pack_dtype', {[WORD] = true}, WORD)
 	if type(c:get 'dynamic') == 'table' and next(c:get 'dynamic') then c:fail 'dynamic: wanted the same options for all layers, got others for some' end
+	return o
+end
+
+function gptq.read(c, p)
+	local o = options(c)
 	for _, layer in ipairs(p:layers 'qweight') do read_layer(p, layer, o) end
+end
+
+function gptq.write(c, p, layer)
+	local o, w = options(c), p:opened(layer)
+	local how = {order = w.bits == 3 and 'stream' or 'words', bits = w.bits, axis = 1, count = w.codes:size(2), turn = true}
+	p:packed(layer, 'qweight', w.codes, how)
+	local zero = (w.zero - (o.format == 'gptq' and 1 or 0)):band((1 << w.bits) - 1)
+	how.axis, how.count = 2, w.codes:size(1)
+	p:packed(layer, 'qzeros', zero:to 'uint8', how)
+	p.left[layer .. '.scales'], p.left[layer .. '.g_idx'] = w.scale:t():contiguous(), w.kinds.g_idx and w.groups or nil
 end
 
 return gptq

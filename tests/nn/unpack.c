@@ -4,6 +4,8 @@
  */
 #include "nn/unpack.h"
 
+#include <string.h>
+
 #include "tensor/base.h"
 #include "tests/check.h"
 
@@ -51,6 +53,27 @@ static struct ql_tensor *words_of(struct ql_ctx *ctx, const struct ql_unpack *ho
 	return w;
 }
 
+/* Packs the codes and unpacks them again; fields that no code has are 0. */
+static void round_trip(struct ql_ctx *ctx, const struct ql_unpack *how, struct ql_tensor *y)
+{
+	struct ql_tensor *w = NULL, *again = NULL;
+	struct ql_unpack longer = *how;
+
+	CHECK(ql_pack(ctx, y, how, &w) == QL_OK && w->shape[how->axis] == words_for(how), "%s", ctx->err);
+	CHECK(ql_unpack(ctx, w, how, &again) == QL_OK, "%s", ctx->err);
+	CHECK(!memcmp(ql_tensor_data(again), ql_tensor_data(y), (size_t)ql_tensor_nelem(y)), "packed and unpacked");
+	ql_tensor_release(ctx, again);
+	longer.count += how->count % (32 / how->bits) ? 1 : 0; /* the first free field, where there is one */
+	longer.turn = how->axis == 0;
+	longer.offset = 0;
+	if (how->order == QL_UNPACK_WORDS && longer.count > how->count && y->shape[0] > 0 && y->shape[1] > 0) {
+		CHECK(ql_unpack(ctx, w, &longer, &again) == QL_OK, "%s", ctx->err);
+		CHECK(((uint8_t *)ql_tensor_data(again))[how->count] == 0, "a field without a code");
+		ql_tensor_release(ctx, again);
+	}
+	ql_tensor_release(ctx, w);
+}
+
 static void compare(struct ql_ctx *ctx, const struct ql_unpack *how, int64_t other)
 {
 	struct ql_tensor *w = words_of(ctx, how, other), *y = NULL;
@@ -70,6 +93,7 @@ static void compare(struct ql_ctx *ctx, const struct ql_unpack *how, int64_t oth
 		}
 	CHECK(bad == 0, "order %d, %d bits, axis %d, %lld codes, turn %d: %lld differ", how->order, how->bits,
 		how->axis, (long long)how->count, how->turn, (long long)bad);
+	round_trip(ctx, how, y);
 	ql_tensor_release(ctx, w);
 	ql_tensor_release(ctx, y);
 }
@@ -98,7 +122,7 @@ static void refuse(struct ql_ctx *ctx, struct ql_tensor *w, struct ql_unpack how
 static void wrong(struct ql_ctx *ctx)
 {
 	struct ql_unpack how = {QL_UNPACK_WORDS, 4, 1, 24, 0, false};
-	struct ql_tensor *w = words_of(ctx, &how, 3), *flat = NULL;
+	struct ql_tensor *w = words_of(ctx, &how, 3), *flat = NULL, *y = NULL;
 
 	refuse(ctx, w, (struct ql_unpack){QL_UNPACK_WORDS, 4, 1, 25, 0, false}, QL_ERR_SHAPE);
 	refuse(ctx, w, (struct ql_unpack){QL_UNPACK_WORDS, 4, 1, 16, 0, false}, QL_ERR_SHAPE);
@@ -108,6 +132,10 @@ static void wrong(struct ql_ctx *ctx)
 	refuse(ctx, w, (struct ql_unpack){QL_UNPACK_WORDS, 9, 1, 8, 0, false}, QL_ERR_ARGUMENT);
 	refuse(ctx, w, (struct ql_unpack){QL_UNPACK_WORDS, 0, 1, 8, 0, false}, QL_ERR_ARGUMENT);
 	refuse(ctx, w, (struct ql_unpack){QL_UNPACK_AWQ, 8, 1, 8, 0, false}, QL_ERR_ARGUMENT);
+	CHECK(ql_pack(ctx, w, &how, &flat) == QL_ERR_SHAPE && !flat, "words as codes");
+	CHECK(ql_tensor_cast(ctx, w, QL_uint8, &flat) == QL_OK, "%s", ctx->err);
+	CHECK(ql_pack(ctx, flat, &how, &y) == QL_ERR_SHAPE && !y, "another count");
+	ql_tensor_release(ctx, flat);
 	CHECK(ql_tensor_cast(ctx, w, QL_int64, &flat) == QL_OK, "%s", ctx->err);
 	refuse(ctx, flat, how, QL_ERR_SHAPE);
 	ql_tensor_release(ctx, flat);

@@ -64,6 +64,20 @@ function packings.folder(quantization, layer, change)
 	return checkpoints.folder(CONFIG:format(quantization), t), t
 end
 
+-- Saves m to a folder, which has the same description and tensors as the one it was read from.
+function packings.same(m, from)
+	local to, n = os.tmpname(), 0
+	os.remove(to)
+	m:save(to .. '/')
+	assert(checkpoints.read(to .. '/config.json') == checkpoints.read(from .. '/config.json'))
+	local a, b = tensor.load(from .. '/model.safetensors'), tensor.load(to .. '/model.safetensors')
+	for name, x in pairs(a) do
+		assert(b[name] and b[name]:dtype() == x:dtype() and b[name]:eq(x):all():item(), name)
+		n = n + 1
+	end
+	assert(n == #b)
+end
+
 -- The weight of the query in the order of the file, by m's float form saved to a folder; checks that it loads, too.
 function packings.saved(m)
 	local to = os.tmpname()

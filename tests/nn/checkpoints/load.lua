@@ -26,6 +26,16 @@ end
 
 it('shards', function()
 	tools.check(nn.load(sharded()), {0.14330076, 0.038715363, -0.10880286, -0.11164583, 0.078723893, -56.438405})
+	local from, to = sharded(), os.tmpname()
+	os.remove(to)
+	nn.load(from):save(to .. '/')
+	local index = tools.read(to .. '/model.safetensors.index.json')
+	for _, file in ipairs {'model-00001-of-00002.safetensors', 'model-00002-of-00002.safetensors'} do
+		local a, b = tensor.load(from .. '/' .. file), tensor.load(to .. '/' .. file)
+		assert(#a == #b)
+		for name, x in pairs(a) do assert(b[name]:eq(x):all():item() and index:find(('"%s": "%s"'):format(name, file), 1, true)) end
+	end
+	tools.check(nn.load(to), {0.14330076, 0.038715363, -0.10880286, -0.11164583, 0.078723893, -56.438405})
 	local function spoiled(want, change) refused(want, nn.load, sharded(change)) end
 	spoiled("wanted the tensors that the index names for it, got 'model.norm.weight'", function(map, shards)
 		shards[1]['model.norm.weight'], shards[2]['model.norm.weight'] = tensor.ones(16), tensor.ones(16)

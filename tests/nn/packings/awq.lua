@@ -20,7 +20,9 @@ end
 it('groups and one group', function()
 	for group, wanted in pairs {[8] = 8, [16] = 16, [32] = -1} do
 		local all, want = layer(group)
-		local m = nn.load((tools.folder(CONFIG:format(wanted, ''), all)))
+		local folder = tools.folder(CONFIG:format(wanted, ''), all)
+		local m = nn.load(folder)
+		tools.same(m, folder)
 		assert(tools.saved(m):eq(want):all():item())
 		assert(tostring(m[1].attention.query.weight:spec()) == (group == 32 and 'uint4/1' or 'uint4:' .. group))
 	end

@@ -34,7 +34,9 @@ end
 
 local function load(bits, o)
 	local all, want = layer(bits, o)
-	local m = nn.load((tools.folder(config(bits, o.group, o.plain and 'int-quantized'), all)))
+	local folder = tools.folder(config(bits, o.group, o.plain and 'int-quantized'), all)
+	local m = nn.load(folder)
+	tools.same(m, folder)
 	assert(tools.saved(m):eq(want):all():item())
 	return tostring(m[1].attention.query.weight:spec())
 end

@@ -33,8 +33,10 @@ end
 local function load(bits, group, o)
 	local all, want = layer(bits, group, o)
 	if o and o.plain then all.g_idx = nil end
-	local m = nn.load((tools.folder(CONFIG:format(bits, group, o and o.v2 and ', "checkpoint_format": "gptq_v2"' or ''), all)))
+	local folder = tools.folder(CONFIG:format(bits, group, o and o.v2 and ', "checkpoint_format": "gptq_v2"' or ''), all)
+	local m = nn.load(folder)
 	assert(tools.saved(m):eq(want):all():item())
+	tools.same(m, folder)
 	return m[1].attention.query
 end
 
@@ -76,11 +78,16 @@ it('a model with an order of inputs: graphs, C, files, no second quantization', 
 	local file = os.tmpname() .. '.safetensors'
 	m:save(file)
 	assert(nn.load((tools.folder(CONFIG:format(4, 8, ''), (layer(4, 8, {shuffled = true, zero = 5}))))):load(file)(ids):eq(m(ids)):all():item())
+	assert((m:dequantize():quantize {mode = 'dynamic'})(ids):error(m(ids)).sqnr > 15)
 	local ok, message = pcall(m.quantize, m, {mode = 'dynamic'})
 	assert(not ok and message:find('attention.query: wanted a float layer, got one that is quantized already', 1, true), message)
+	m[1].attention.query.weight = tensor.ones(32, 32):quantize 'int4:16'
 	ok, message = pcall(m.save, m, os.tmpname() .. '/')
-	assert(not ok and message:find('attention.query.weight: wanted floats, as in m:dequantize()', 1, true), message)
-	assert((m:dequantize():quantize {mode = 'dynamic'})(ids):error(m(ids)).sqnr > 15)
+	assert(not ok and message:find('q_proj: wanted a weight with 4 bits as it was read, got int4(32, 32)', 1, true), message)
+	m[1].attention.key.weight = tensor.ones(32, 32):quantize 'int4:16'
+	m[1].attention.query.weight = tensor.ones(32, 32)
+	ok, message = pcall(m.save, m, os.tmpname() .. '/')
+	assert(not ok and message:find('k_proj.weight: wanted floats, as in m:dequantize(), or a weight that was packed', 1, true), message)
 end)
 
 it('wrong files', function()
