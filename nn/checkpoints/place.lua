@@ -36,7 +36,7 @@ end
 function place.pairs(x, heads, back)
 	local rows, sizes = x:size(1), {x:size()}
 	local width = rows // heads
-	if x:quantized() then return x:indexselect(1, tensor(pairs_order(rows, width, back))) end
+	if x:quantized() then return x:indexselect(1, tensor(pairs_order(rows, width, back)):to(x:device())) end
 	local split = back and {heads, width // 2, 2} or {heads, 2, width // 2}
 	local last = table.move(sizes, 2, #sizes, 4, split)
 	return x:view(table.unpack(last)):transpose(2, 3):clone():view(table.unpack(sizes))

@@ -34,6 +34,7 @@ function codes:take(layer, kind, axes)
 	self.left[name] = nil
 	if not value and axes then self:fail("wanted a tensor '%s', there is none", word(name)) end
 	if value and axes and value:dim() ~= axes then self:fail('%s: wanted a tensor of %d axes, got %s', word(name), axes, internal.describe(value)) end
+	if value then self.device = value:device() end
 	return value and value:to 'cpu'
 end
 
@@ -66,7 +67,7 @@ function codes:order(layer, kind, g, inputs, group)
 		counts[at] = (counts[at] or 0) + 1
 	end
 	if plain then return nil end
-	local first, order = {}, {dtype = 'int32'}
+	local first, order = {}, {dtype = 'int32', device = 'cpu'}
 	for at = 0, groups - 1 do
 		local wanted = math.min(group, inputs - at * group)
 		if counts[at] ~= wanted then self:fail('%s: wanted %d inputs in group %d, got %d', name, wanted, at, counts[at] or 0) end
@@ -93,11 +94,11 @@ end
 local function without_zeros(o, group)
 	local empty = o.scale:eq(0)
 	if not empty:any():item() then return o.codes, o.scale end
-	local at = {dtype = 'int64'}
+	local at = {dtype = 'int64', device = 'cpu'}
 	for column = 1, o.codes:size(2) do at[column] = (column - 1) // group + 1 end
 	local groups = tensor(at)
 	local codes_of, zero = o.codes:to 'int32', (o.zero or o.scale:mul(0)):to 'int32':indexselect(2, groups)
-	return tensor.where(empty:indexselect(2, groups), zero, codes_of):to(o.codes:dtype()), tensor.where(empty, tensor.ones {1, dtype = o.scale:dtype()}, o.scale)
+	return tensor.where(empty:indexselect(2, groups), zero, codes_of):to(o.codes:dtype()), tensor.where(empty, tensor.ones {1, dtype = o.scale:dtype(), device = 'cpu'}, o.scale)
 end
 
 -- Puts the weight of a layer there. o: codes (outputs, inputs); bits; scale (outputs, groups); zero: of the same shape, integers, or nil;
@@ -121,7 +122,7 @@ function codes:put(layer, o)
 	if not weight then self:fail('%s: %s', word(layer), message) end
 	local name = layer .. '.weight'
 	if self.left[name] then self:fail("wanted '%s' once, as codes or floats, got both", word(name)) end
-	self.left[name], self.left[layer .. '.order'] = weight, o.order
+	self.left[name], self.left[layer .. '.order'] = weight:to(self.device), o.order and o.order:to(self.device)
 end
 
 ---------------------------------------------------------------- back
@@ -134,7 +135,7 @@ end
 
 -- The group of each input, from 0, by the order of the inputs.
 local function groups_of(order, inputs, group)
-	local list, g = order and order:totable(), {dtype = 'int32'}
+	local list, g = order and order:totable(), {dtype = 'int32', device = 'cpu'}
 	for column = 1, inputs do g[list and list[column] or column] = (column - 1) // group end
 	return tensor(g)
 end
@@ -151,12 +152,12 @@ function codes:opened(layer)
 	local half, all = 1 << (kept.bits - 1), weight:codes():to 'int32'
 	if kept.signed then all = all + half end
 	if order then
-		local at = {dtype = 'int32'}
+		local at = {dtype = 'int32', device = 'cpu'}
 		for column, input in ipairs(order:to 'cpu':totable()) do at[input] = column end
 		all = all:indexselect(2, tensor(at))
 	end
 	local scale = p.scale:reshape(outputs, -1)
-	local zero = kept.signed and tensor.full {value = half, dtype = 'int32', scale:size()} or p.zero_point:to 'int32':reshape(outputs, -1)
+	local zero = kept.signed and tensor.full {value = half, dtype = 'int32', device = 'cpu', scale:size()} or p.zero_point:to 'int32':reshape(outputs, -1)
 	self.left[layer .. '.weight'], self.left[layer .. '.order'] = nil, nil
 	return {codes = all:to 'uint8', bits = kept.bits, scale = scale:to(kept.scale), zero = zero, groups = groups_of(order and order:to 'cpu', inputs, kept.group),
 		kinds = kept.kinds or {}}

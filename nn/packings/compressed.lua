@@ -109,7 +109,7 @@ function compressed.write(c, p, layer)
 	p:packed(layer, 'weight_packed', w.codes, how)
 	how.axis, how.count = 1, w.codes:size(1)
 	if w.kinds.zero then p:packed(layer, 'weight_zero_point', w.zero:to 'uint8', how) end
-	p.left[name .. 'weight_shape'] = tensor {w.codes:size(1), w.codes:size(2), dtype = w.kinds.shape}
+	p.left[name .. 'weight_shape'] = tensor {w.codes:size(1), w.codes:size(2), dtype = w.kinds.shape, device = 'cpu'}
 end
 
 return compressed

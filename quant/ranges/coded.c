@@ -12,6 +12,14 @@ static bool has_integers(const struct ql_tensor *t)
 	return !t->q && (kind == QL_KIND_INT || kind == QL_KIND_UINT);
 }
 
+/* Whether all numbers of the dtype are codes. */
+static bool any_code(const struct ql_tensor *t)
+{
+	const struct ql_dtype_info *d = &ql_dtypes[t->dtype];
+
+	return !t->q->bits && t->q->codes.lo <= d->lo && t->q->codes.hi >= d->hi;
+}
+
 enum ql_status ql_coded(
 	struct ql_ctx *ctx, const struct ql_tensor *codes, const struct ql_spec *spec, struct ql_tensor **out)
 {
@@ -28,7 +36,7 @@ enum ql_status ql_coded(
 					     : ql_tensor_cast(ctx, codes, spec->dtype, &t);
 	if (!status)
 		status = ql_quantize_params(ctx, spec, t->rank, t->shape, NULL, &t->q);
-	if (!status)
+	if (!status && !any_code(t))
 		status = ql_quantize_check(ctx, t);
 	if (status)
 		ql_tensor_release(ctx, t);
