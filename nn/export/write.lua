@@ -79,7 +79,8 @@ onnx= writes an ONNX file instead, in one step: names of inputs, outputs and con
 the name batch. form='float' decodes all codes and rounds no activations. 'qdq' has QuantizeLinear and DequantizeLinear around each op
 with codes: 8 bits (opset 13), 16 and 4 bits and blocks (21), FP8 (19), FP4 (23); biases are int32. 'qoperator' has QLinearConv,
 QLinearMatMul and ops of onnxruntime (com.microsoft: QGemm, QLinearAdd, MatMulNBits and others) where there is one, and else the
-first. Codes whose ranges are found at each run become DynamicQuantizeLinear and integer products; rows of h in a recurrent layer stay
+first. 'integer' has ConvInteger and MatMulInteger, and the multiplier of g:run as a number: the codes of products are those of g:run bit
+for bit. A runtime that does not fuse QDQ adds floats, so codes at a tie may be off by 1 in each layer, and those after it by more. Codes whose ranges are found at each run become DynamicQuantizeLinear and integer products; rows of h in a recurrent layer stay
 floats. Weights in formats with tables or minimums need form='float'. Nodes without a form in ONNX are one error that lists them all. The
 report has the nodes of the file.
 
@@ -107,7 +108,7 @@ os.execute('rm -r ' .. folder)]],
 		{'rounding', 'text', 'float single double: rule of integer results (default: that of the graph)'},
 		{'variants', 'list', 'specs, or name -> spec, options or graph'}, {'blob', 'true or false', 'weights in a separate file (default false)'},
 		{'onnx', 'text', 'name of an ONNX file, which is written in place of C'},
-		{'form', 'text', 'ONNX: float, qdq or qoperator (default: qdq for a graph with codes, else float)'},
+		{'form', 'text', 'ONNX: float, qdq, qoperator or integer (default: qdq for a graph with codes, else float)'},
 		{'opset', 'positive integer', 'ONNX: version of the ops, 13 to 25 (default 17, or what the forms in use need)'},
 		{'external', 'true or false', 'ONNX: tensors in a file beside it, <onnx>.data (default: only above 2 GiB)'}})
 

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- form='qoperator': ops on codes, those of ONNX and of onnxruntime (com.microsoft). Each function gives the codes of the result, or nil
+-- form='qoperator': ops on codes, those of ONNX and of onnxruntime (com.microsoft), which form='integer' has in part. Each function gives the codes of the result, or nil
 -- where the operands or the result have no such form; then the codes are decoded.
 local _, internal = ...
 local codes = internal.import 'nn/onnx/out/codes'
@@ -7,9 +7,11 @@ local types = internal.import 'nn/onnx/types'
 local qlinear = {}
 local MICROSOFT = 'com.microsoft'
 
--- Codes of 8 bits under one scale, or one for each index of `axis`; only with form='qoperator'.
+local MOVING = {qoperator = true, integer = true} -- forms in which codes are moved as they are
+
+-- Codes of 8 bits under one scale, or one for each index of `axis`.
 local function bytes_of(n, i, axis)
-	local c = n.form == 'qoperator' and n:codes(i)
+	local c = MOVING[n.form] and n:codes(i)
 	if not c or not types.is_byte(c.type) or c.block or c.axis and c.axis ~= axis then return nil end
 	return codes.write(n.w, c)
 end
@@ -18,7 +20,7 @@ qlinear.bytes_of = bytes_of
 -- The parameters of the result: codes without a name; nil if it has none of 8 bits.
 function qlinear.target(n)
 	local spec = n.result.spec
-	if n.form ~= 'qoperator' or not spec or not spec.affine or not types.is_byte(spec.dtype) then return nil end
+	if not MOVING[n.form] or not spec or not spec.affine or not types.is_byte(spec.dtype) then return nil end
 	local c = codes.params(n.w, n.name, spec)
 	return c and not c.axis and c or nil
 end
@@ -49,13 +51,14 @@ function qlinear.binary(n, op)
 end
 
 function qlinear.unary(n, op, attrs)
+	if n.form ~= 'qoperator' then return nil end
 	local a, c = bytes_of(n, 1), qlinear.target(n)
 	if not a or not c or a.type ~= c.type then return nil end
 	return qlinear.result(n, c, n:emit(op, {a.name, a.scale, a.zero, c.scale, c.zero}, attrs, 1, MICROSOFT))
 end
 
 function qlinear.concat(n, axis)
-	local c = qlinear.target(n)
+	local c = n.form == 'qoperator' and qlinear.target(n)
 	if not c then return nil end
 	local inputs = {c.scale, c.zero}
 	for i = 1, n.count do
@@ -68,13 +71,42 @@ end
 
 ---------------------------------------------------------------- products
 
+local function single(x) return (string.unpack('<f', string.pack('<f', x))) end
+
+-- The float32 that is `steps` after x > 0.
+local function stepped(x, steps) return (string.unpack('<f', string.pack('<i4', string.unpack('<i4', string.pack('<f', x)) + steps))) end
+
+local STEPS = {0, 1, -1, 2, -2}
+
+-- onnxruntime multiplies sums by float32(float32(sx * sw) / sy), g:run by float32(sx * sw / sy): a scale within two steps of sw with which
+-- both are what g:run takes, or else the first; or sw, where no number is so.
+local function near(sx, sw, sy)
+	local want, found = single(sx * sw / sy), nil
+	for _, steps in ipairs(STEPS) do
+		local s = sw > 0x1p-120 and sw < 0x1p120 and stepped(sw, steps) or sw
+		if single(single(sx * s) / sy) == want then
+			if single(sx * s / sy) == want then return s end
+			found = found or s
+		end
+	end
+	return found or sw
+end
+
+-- The name of the scales of codes w in a product with x whose result is c.
+function qlinear.scales(n, x, w, c)
+	local list = {dtype = 'float32'}
+	for i, s in ipairs(w.scales:to 'float32':reshape(-1):totable()) do list[i] = near(x.number, s, c.number) end
+	local t = tensor(list)
+	return n.w:initializer(w.stem .. '.scale', t:nelem() == 1 and t:reshape {} or t)
+end
+
 -- A bias as int32 under the scales of both operands; nil where it does not fit. Gives its tensor and scales.
 function qlinear.bias(x, w, bias)
 	if not bias or not x.number or not w.scales then return nil end
-	local scales = w.scales:to 'float64'
-	local real = bias:to 'float64' / (scales * x.number):reshape(-1)
-	if not (real:abs():max():item() < 2 ^ 31 - 1) then return nil end
-	return real:to 'int32', (scales * x.number):to 'float32':reshape(-1)
+	local scales = (w.scales:to 'float32' * x.number):reshape(-1)
+	local real = bias:to 'float64' / scales:to 'float64'
+	if not (real:abs():max():item() < 2 ^ 30) then return nil end
+	return real:to 'int32', scales
 end
 
 -- The number of the operand with a bias, if it has one.

@@ -12,7 +12,7 @@ local values = internal.import 'nn/onnx/values'
 local written = internal.import 'nn/onnx/written'
 local fail = base.fail
 
-local FORMS = {'float', 'qdq', 'qoperator'}
+local FORMS = {'float', 'qdq', 'qoperator', 'integer'}
 local OLDEST, USUAL, NEWEST = 13, 17, 25
 local IR = {[13] = 7, [14] = 7, [15] = 8, [16] = 8, [17] = 8, [18] = 8, [19] = 9, [20] = 9, [21] = 10, [22] = 10, [23] = 11, [24] = 12, [25] = 13}
 local MOST = (1 << 31) - (1 << 20) -- bytes of a message that readers of protobuf take
@@ -220,7 +220,7 @@ end
 local function check(o)
 	base.check_path('export: onnx', o.onnx)
 	if o.form and not base.one_of(o.form, FORMS) then
-		fail('export: form: wanted float, qdq or qoperator, got %s%s', base.describe(o.form), base.near(o.form, FORMS))
+		fail('export: form: wanted float, qdq, qoperator or integer, got %s%s', base.describe(o.form), base.near(o.form, FORMS))
 	end
 	if o.opset and (o.opset < OLDEST or o.opset > NEWEST) then fail('export: opset: wanted %d to %d, got %d', OLDEST, NEWEST, o.opset) end
 end

@@ -2,6 +2,7 @@
 -- Convolutions; see linear.lua for codes.
 local _, internal = ...
 local codes = internal.import 'nn/onnx/out/codes'
+local integer = internal.import 'nn/onnx/integer'
 local linear = internal.import 'nn/onnx/out/linear'
 local qlinear = internal.import 'nn/onnx/qlinear'
 local window = internal.import 'nn/onnx/out/pool'.window
@@ -38,18 +39,18 @@ local function qlinear_conv(n, a)
 	if not x or not x.number or x.axis or not w or n:rank(2) ~= 4 or act and act ~= 'relu' then return nil end
 	if w.zeros and w.axis then return nil end
 	local c = qlinear.target(n)
-	if not c or c.type ~= x.type then return nil end
+	if n.form ~= 'qoperator' or not c or c.type ~= x.type then return nil end
 	local bias = qlinear.bias_codes(n, x, w, 3)
 	if not bias then return nil end
 	codes.write(n.w, w)
 	n:attr 'act'
-	local inputs = {x.name, x.scale, x.zero, w.name, w.scale, w.zero, c.scale, c.zero, bias ~= true and bias or nil}
+	local inputs = {x.name, x.scale, x.zero, w.name, qlinear.scales(n, x, w, c), w.zero, c.scale, c.zero, bias ~= true and bias or nil}
 	return qlinear.result(n, c, n:emit('QLinearConv', inputs, a), act)
 end
 
 local function conv2d(n)
 	local a, k = attributes(n), n:attr 'k'
-	local made = integers(n, a) or qlinear_conv(n, a)
+	local made = integer.conv(n, a) or integers(n, a) or qlinear_conv(n, a)
 	if made then return made end
 	local dtype = linear.precision(n)
 	local w = kernel(n, n:input(2, dtype), k)

@@ -3,6 +3,7 @@
 -- with form='qoperator'; others are decoded.
 local _, internal = ...
 local codes = internal.import 'nn/onnx/out/codes'
+local integer = internal.import 'nn/onnx/integer'
 local qlinear = internal.import 'nn/onnx/qlinear'
 local activated = internal.import 'nn/onnx/out/arithmetic'.activated
 local types = internal.import 'nn/onnx/types'
@@ -77,7 +78,7 @@ local function qgemm(n)
 	local rank, shape = n:rank(1), n.shapes[1]
 	local name, size = x.name, shape[rank]
 	if rank ~= 2 then name = n:emit('Reshape', {name, n:ints {-1, size}}) end
-	local inputs = {name, x.scale, x.zero, w.name, w.scale, w.zero, bias ~= true and bias or '', c and c.scale or '', c and c.zero or ''}
+	local inputs = {name, x.scale, x.zero, w.name, c and qlinear.scales(n, x, w, c) or w.scale, w.zero, bias ~= true and bias or '', c and c.scale or '', c and c.zero or ''}
 	while inputs[#inputs] == '' do inputs[#inputs] = nil end
 	local y = n:emit('QGemm', inputs, {transB = 1}, 1, MICROSOFT)
 	if rank ~= 2 then y = n:reshape(y, n.result.shape, {}) end
@@ -138,7 +139,7 @@ local function floats(n)
 end
 
 function ops.linear(n)
-	local made = n.form == 'qoperator' and (few_bits(n) or qgemm(n))
+	local made = integer.linear(n) or n.form == 'qoperator' and (few_bits(n) or qgemm(n))
 	if made then return made end
 	local x, w = linear.activation(n, 1, true), linear.weight(n, 2, 0)
 	if not x or not w then return floats(n) end
@@ -165,10 +166,12 @@ local function second(n)
 end
 
 function ops.matmul(n)
+	local made = integer.matmul(n)
+	if made then return made end
 	local x = n.form ~= 'float' and linear.activation(n, 1, n.form ~= 'qoperator')
 	local w = x and second(n)
 	if not w then return product(n) end
-	local c = not x.found and not w.found and qlinear.target(n)
+	local c = n.form == 'qoperator' and not x.found and not w.found and qlinear.target(n)
 	if c and c.type == x.type then
 		return qlinear.result(n, c, n:emit('QLinearMatMul', {x.name, x.scale, x.zero, w.name, w.scale, w.zero, c.scale, c.zero}))
 	end
