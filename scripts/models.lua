@@ -1,10 +1,12 @@
 -- SPDX-License-Identifier: MIT
 -- Models from outside, beside the programs that they come from:
---   quoll scripts/models.lua [SECTION ...]    files others nodes tflite stories c load run (default: all)
+--   quoll scripts/models.lua [SECTION ...]    files others nodes tflite quantized out stories c load run (default: all)
 --     files    the models of the data folder (QUOLL_DATA): outputs beside onnxruntime without optimization
 --     others   20 exports of torchvision and transformers with random weights, by both of torch's exporters
 --     nodes    the node tests of the onnx package
 --     tflite   MLPerf Tiny's models beside LiteRT's reference kernels, 200 random inputs: outputs, of integers their codes
+--     quantized  models that PyTorch quantized and exported: codes of the outputs beside onnxruntime and PyTorch, and beside the exported C
+--     out      graphs that are written as ONNX: codes within the network and labels beside onnxruntime without optimization
 --     stories  the perplexity of stories260K from Hugging Face's and llama.cpp's files, without a judge
 --     c        the exported C of models: its self-test and memory, without a judge
 --     load     time of graph.load beside an onnxruntime session with basic optimization
@@ -45,7 +47,7 @@ end
 local function has(packages)
 	if not python then
 		io.stderr:write('models: making an environment with packages of PyPI …\n')
-		if not run(('python3 -m venv "%s/venv" && "%s/venv/bin/pip" install -q onnx onnxscript onnxruntime torch torchvision transformers ai-edge-litert'):format(folder, folder)) then
+		if not run(('python3 -m venv "%s/venv" && "%s/venv/bin/pip" install -q onnx onnxscript onnxruntime torch torchvision torchao transformers ai-edge-litert'):format(folder, folder)) then
 			return false
 		end
 		python = folder .. '/venv/bin/python'
@@ -209,6 +211,144 @@ function sections.tflite()
 	return rows
 end
 
+---------------------------------------------------------------- models quantized by PyTorch
+
+local NETS = {resnet = {'eager-x86', 'eager-qnnpack', 'fx-x86', 'fx-qnnpack', 'pt2e-xnnpack', 'pt2e-x86'}, mobile = {'eager-x86', 'eager-qnnpack',
+	'fx-x86', 'fx-qnnpack', 'pt2e-xnnpack', 'pt2e-x86'}, resnet20 = {'fx-x86', 'pt2e-xnnpack'}} -- the exporter has no eager form of pads
+
+-- The scale of the last codes.
+local function last_scale(g)
+	for i = #g.order, 1, -1 do
+		local spec = g.nodes[g.order[i]].results[1].spec
+		if spec and spec.scale then return type(spec.scale) == 'number' and spec.scale or spec.scale:item() end
+	end
+end
+
+-- Differences in codes: the share that is equal, the largest one.
+local function in_codes(a, b, scale)
+	local off = ((a - b) / scale):abs()
+	return ('%.2f %%, %.0f'):format(off:lt(0.5):to 'float64':mean():item() * 100, off:max():item())
+end
+
+-- Whether the program of an exported graph gives the bits of g:run for these inputs.
+local function equal_c(g, x)
+	local at = folder .. '/quantized_c'
+	g:export {dir = at, name = 'net', samples = x, vectors = x:size(1)}
+	local made, out = run(('make -s -C "%s" && "%s/net" --selftest'):format(at, at))
+	os.execute(('rm -rf "%s"'):format(at))
+	return made and out:match '[^\n]*passed[^\n]*' or 'failed: ' .. out:sub(-80)
+end
+
+function sections.quantized()
+	local rows = {columns = {'model', 'ours, onnxruntime', 'ours, PyTorch', 'onnxruntime, PyTorch', 'C beside ours'}}
+	for _, net in ipairs {'resnet', 'mobile', 'resnet20'} do
+		for _, kind in ipairs(NETS[net]) do
+			local row = {net .. ' ' .. kind}
+			rows[#rows + 1] = row
+			if net == 'resnet20' and not data.find 'weights/resnet20-cifar10.safetensors' then
+				row[2] = 'skipped: not in the data folder (QUOLL_DATA)'
+			elseif not run(('"%s" "%smodels/quantized.py" %s %s "%s"'):format(python, here, kind, net, folder)) then
+				row[2] = 'skipped: PyTorch could not export it'
+			else
+				local g, t = graph.load(folder .. '/m.onnx'), tensor.load(folder .. '/m.npz')
+				local y, scale = g:run(t.x), last_scale(g)
+				row[2], row[3], row[4] = in_codes(y, t.ort, scale), in_codes(y, t.torch, scale), in_codes(t.ort, t.torch, scale)
+				row[5] = equal_c(g, t.x:narrow(1, 1, 8))
+			end
+		end
+	end
+	rows.note = 'share of equal codes of 100 outputs, and by how many codes the others are off, at most'
+	return rows
+end
+
+---------------------------------------------------------------- ONNX out
+
+local function photographs(net, normalize, names, weights)
+	return function()
+		local path = data.find(weights)
+		if not path or not data.find 'cifar10/test_batch_first1000.bin.xz' then return nil end
+		local m, second = dofile(('%s../tutorials/models/%s.lua'):format(here, net))
+		m:load(path, names and {rename = second} or nil):eval()
+		local x
+		for batch in data.loader(data.cifar10 {split = 'test'}, {batch = 100, normalize = normalize or second})() do x = x or batch end
+		m:calibrate({{x, x}}, {log = false})
+		return graph.trace(m, x:narrow(1, 1, 1)):quantize {mode = 'static'}, x
+	end
+end
+
+local function tflite_codes(name, inputs)
+	return function()
+		local path = data.find(name)
+		if not path then return nil end
+		tensor.seed(1)
+		local g = graph.load(path)
+		local x = inputs and tensor.load(data.find(inputs)) or tensor.randint {200, 32, 32, 3, low = -128, high = 127}:to 'int8'
+		local shape = g.nodes[g.inputs[1]].results[1].shape
+		return g, x:reshape(-1, table.unpack(shape, 2))
+	end
+end
+
+local function magika()
+	local path, list = data.find 'models/magika/standard_v3_3.onnx', data.find 'models/magika/magika_eval.npz'
+	if not path or not list then return nil end
+	local g, x = graph.load(path), tensor.load(list).bytes:to 'int32'
+	g:calibrate({{x:narrow(1, 1, 64), x}}, {log = false})
+	return g:quantize {mode = 'static'}, x, g
+end
+
+local function silero()
+	local path = data.find(FILES[2][1])
+	if not path then return nil end
+	tensor.seed(1)
+	return graph.load {path, inputs = FILES[2][2]}, {tensor.randn(20, 576) * 0.1, tensor.randn(2, 20, 128) * 0.1}
+end
+
+local WRITTEN = {{'ResNet8', photographs('resnet8', {mean = {0, 0, 0}, std = {1 / 255, 1 / 255, 1 / 255}}, true, 'weights/resnet8-cifar10-mlperf-tiny.safetensors')},
+	{'ResNet20', photographs('resnet20', nil, false, 'weights/resnet20-cifar10.safetensors')},
+	{'KWS (TFLite)', tflite_codes('models/kws/kws_int8.tflite', 'models/kws/inputs_int8.npy')},
+	{'ResNet8 (TFLite)', tflite_codes 'weights/mlperf-tiny-resnet8-int8.tflite'}, {'magika', magika}, {'silero', silero}}
+
+-- What onnxruntime gives of the file of a graph in a form: a row.
+local function beside(name, form, g, x)
+	local given, at, list = {}, {}, type(x) == 'table' and x or {x}
+	for i, input in ipairs(g.inputs) do given[input] = list[i] end
+	for _, ref in ipairs(g.order) do
+		local node = g.nodes[ref]
+		if node.op ~= 'const' and node.op ~= 'input' and node.results[1].spec then at[#at + 1] = ref end
+	end
+	local y, kept = g:run(x, {keep = at})
+	y = type(y) == 'table' and y[1] or y
+	local wanted = {none = tensor {0}}
+	for _, ref in ipairs(at) do
+		if kept[ref] then wanted[ref] = kept[ref]:codes():contiguous() end
+	end
+	tensor.save(folder .. '/in.npz', given)
+	tensor.save(folder .. '/at.npz', wanted)
+	g:export {onnx = folder .. '/m.onnx', form = form}
+	local ok, out = ask('codes', folder .. '/m.onnx', folder)
+	local equal, all, off, alone = out:match '(%d+) (%d+) (%d+) (%d+)'
+	if not ok or not equal then return {name, form, 'failed'} end
+	local other = tensor.load(folder .. '/out.npz')['0']
+	y = y:quantized() and y:codes() or y
+	local labels = y:reshape(y:size(1), -1):argmax(2):ne(other:reshape(y:size(1), -1):argmax(2)):to 'int64':sum():item()
+	local error = (y:to 'float64' - other:to 'float64'):abs():max():item() / math.max(1e-30, y:to 'float64':abs():max():item())
+	return {name, form, all ~= '0' and ('%.4f %%'):format(100 * equal / all) or '-', off, ('%s of %s'):format(alone, all), ('%d of %d'):format(labels, y:size(1)), ('%.1e'):format(error)}
+end
+
+function sections.out()
+	local rows = {columns = {'model', 'form', 'codes equal', 'off by', 'differ alone', 'labels differ', 'error / largest output'}}
+	for _, model in ipairs(WRITTEN) do
+		local g, x = model[2]()
+		if not g then
+			rows[#rows + 1] = {model[1], '-', 'skipped: not in the data folder (QUOLL_DATA)'}
+		else
+			for _, form in ipairs(model[1] == 'silero' and {'float'} or {'qdq', 'qoperator', 'integer'}) do rows[#rows + 1] = beside(model[1], form, g, x) end
+		end
+	end
+	rows.note = 'codes within the network; alone: each layer is given the codes of g:run'
+	return rows
+end
+
 ---------------------------------------------------------------- without a judge
 
 local STORIES = {'hf', 'hf_sharded', 'hf_bf16', 'stories260K-F32.gguf', 'stories260K-Q8_0.gguf', 'stories260K-Q4_0.gguf', 'stories260K-Q4_1.gguf'}
@@ -329,11 +469,11 @@ end
 ---------------------------------------------------------------- all
 
 local NEEDS = {files = 'onnxruntime', others = 'onnxruntime, torch, torchvision, transformers', nodes = 'onnx', load = 'onnxruntime', tflite = 'ai_edge_litert',
-	run = 'onnx, onnxruntime, ai_edge_litert'}
-local asked = #arg > 0 and arg or {'files', 'others', 'nodes', 'tflite', 'stories', 'c', 'load', 'run'}
-for _, name in ipairs(asked) do
+	run = 'onnx, onnxruntime, ai_edge_litert', quantized = 'onnxruntime, torch, torchao', out = 'onnx, onnxruntime'}
+local ORDER = {'files', 'others', 'nodes', 'tflite', 'quantized', 'out', 'stories', 'c', 'load', 'run'}
+for _, name in ipairs(#arg > 0 and arg or ORDER) do
 	if not sections[name] then
-		io.stderr:write(('models: wanted files, others, nodes, tflite, stories, c, load or run, got %s\n'):format(name))
+		io.stderr:write(('models: wanted of %s, got %s\n'):format(table.concat(ORDER, ' '), name))
 		os.exit(1)
 	end
 	print('== ' .. name)

@@ -356,14 +356,18 @@ function methods.calibrate(g, data, o)
 	return g
 end
 
--- A graph whose ops take the codes that their operands decode, and give codes where they are quantized.
-local function integers(g, rows)
+-- A graph whose ops take the codes that their operands decode, and give codes where they are quantized; exact: and their biases are int32.
+local function integers(g, rows, exact)
 	local decodes = false
 	for _, node in next, g.nodes do decodes = decodes or node.op == 'dequantize' end
 	if not decodes then return g end
 	local e = core.edit(g)
-	internal.import 'nn/graph/passes/take_codes'.run(e, function(name, what) rows[#rows + 1] = {pass = 'take_codes', node = name, what = what} end)
+	local function apply(name)
+		internal.import('nn/graph/passes/' .. name).run(e, function(node, what) rows[#rows + 1] = {pass = name, node = node, what = what} end)
+	end
+	apply 'take_codes'
 	if e.changes == 0 then return g end
+	if exact then apply 'exact_bias' end
 	local made = pass.loose(e, {'merge_equal', 'fuse_requantize', 'raise_quantize'}, function(edit) settle(edit, {}) end, {'insert_borders'})
 	return pass.run(made, {'fuse'}, rows)
 end

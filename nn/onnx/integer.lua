@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: MIT
--- form='integer': products as ConvInteger and MatMulInteger. The int32 sums, with the bias in them, are multiplied by the number that
--- g:run takes (float32 of sa * sw / sy in double precision) and rounded by a QuantizeLinear of scale 1, so the codes are those of g:run
--- bit for bit, whatever a runtime fuses or not. Sums that stay floats are multiplied by float32 of sa * sw, then get their bias. All codes become uint8: kernels of onnxruntime saturate sums of uint8 * int8 on
+-- form='integer': products as ConvInteger and MatMulInteger. The int32 sums, with the bias in them, become codes by the rule of g:run
+-- (nn/onnx/requantize.lua), so the codes are those of g:run bit for bit, whatever a runtime fuses or not. Sums that stay floats are multiplied by float32 of sa * sw, then get their bias. All codes become uint8: kernels of onnxruntime saturate sums of uint8 * int8 on
 -- processors without VNNI. Each function gives the codes (or floats) of the result, or nil where there is no such form.
 local _, internal = ...
 local activated = internal.import 'nn/onnx/out/arithmetic'.activated
 local codes = internal.import 'nn/onnx/out/codes'
 local qlinear = internal.import 'nn/onnx/qlinear'
+local requantize = internal.import 'nn/onnx/requantize'
 local types = internal.import 'nn/onnx/types'
 local integer = {}
 
@@ -59,18 +59,14 @@ end
 -- The result of sums, with operand 3 as bias; the scales of w have `sizes`. nil: the bias has no form as int32.
 local function result(n, sums, x, w, c, sizes)
 	local scales = w.tensor and w.scales:to 'float32':reshape(-1) or tensor {w.number}
-	local factor = c and (scales:to 'float64' * x.number / c.number):to 'float32' or scales * x.number
-	local function constant(name, t) return n.w:initializer(name, t:nelem() == 1 and t:reshape {} or t:reshape(table.unpack(sizes))) end
 	local bias = n.count > 2 and n:constant(3)
 	local q = c and bias and qlinear.bias(x, w, bias)
 	if n.count > 2 and (not bias or c and not q) then return nil end
-	if q then sums = n:emit('Add', {sums, constant(n:value(3).made .. '.codes', q)}) end
-	local y = n:emit('Mul', {n:emit('Cast', {sums}, {to = n.w.TYPES.float32}), constant(n.name .. '.multiplier', factor)})
-	if c then
-		n:attr 'act'
-		return qlinear.result(n, c, n:emit('QuantizeLinear', {y, n:number(1.0), c.zero}), n.node.attrs.act)
-	end
-	if bias then y = n:emit('Add', {y, constant(n:value(3).made, bias:to 'float32')}) end
+	if q then sums = n:emit('Add', {sums, requantize.constant(n, n:value(3).made .. '.codes', q, sizes)}) end
+	if c then return requantize.sums(n, sums, c, scales:to 'float64' * x.number / c.number, sizes) end
+	local factor = requantize.constant(n, n.name .. '.multiplier', scales * x.number, sizes)
+	local y = n:emit('Mul', {n:emit('Cast', {sums}, {to = n.w.TYPES.float32}), factor})
+	if bias then y = n:emit('Add', {y, requantize.constant(n, n:value(3).made, bias:to 'float32', sizes)}) end
 	return activated(n, y, 'float32')
 end
 

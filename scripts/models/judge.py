@@ -9,6 +9,9 @@
                                             DIR/m.npz
   judge.py time FILE DIR THREADS            prints milliseconds of a run with these inputs, the least in half a second; default optimization,
                                             of .tflite LiteRT with XNNPACK
+  judge.py codes FILE DIR                   checks a file in full and runs it on DIR/in.npz without optimization; DIR/at.npz has the codes wanted
+                                            within the network. Writes outputs to DIR/out.npz; prints how many of the codes are equal, how many
+                                            there are, by how much others are off, and how many differ where each layer is given the codes wanted
   judge.py load FILE ...                    prints milliseconds to make a session with basic optimization, the least of five
 
 Models have random weights (seed 0). EXPORTER is torchscript or dynamo (torch.onnx.export).
@@ -207,6 +210,53 @@ def time_of(path, out, threads):
     return least(lambda: s.run(None, feed))
 
 
+def model_session(model):
+    import onnxruntime as ort
+    so = ort.SessionOptions()
+    so.log_severity_level = 3
+    so.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return ort.InferenceSession(model.SerializeToString(), so, providers=['CPUExecutionProvider'])
+
+
+def layer(model, name, values):
+    """A value of the model from the nearest of the given ones."""
+    from onnx import helper
+    made, constants = {o: n for n in model.graph.node for o in n.output}, {t.name: t for t in model.graph.initializer}
+    todo, feed, nodes = [name], {}, []
+    while todo:
+        t = todo.pop()
+        if t in values and t != name:
+            feed[t] = values[t]
+        elif t in made and made[t] not in nodes:
+            nodes.append(made[t])
+            todo += [i for i in made[t].input if i]
+    nodes = [n for n in model.graph.node if n in nodes]
+    used = {i for n in nodes for i in n.input}
+
+    def info(n, shape):
+        return helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(values[n].dtype), shape)
+    graph = helper.make_graph(nodes, 'layer', [info(n, v.shape) for n, v in feed.items()], [info(name, None)], [t for n, t in constants.items() if n in used])
+    return model_session(helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)).run(None, feed)[0]
+
+
+def codes(path, out):
+    import onnx
+    onnx.checker.check_model(path, full_check=True)
+    model, feed, wanted = onnx.load(path), dict(np.load(os.path.join(out, 'in.npz'))), dict(np.load(os.path.join(out, 'at.npz')))
+    outputs = [o.name for o in model.graph.output]
+    made = {o for n in model.graph.node for o in n.output}
+    names = [n for n in wanted if n in made]
+    for n in names:
+        if n not in outputs:
+            model.graph.output.append(onnx.helper.make_empty_tensor_value_info(n))
+    s = model_session(model)
+    got = dict(zip([o.name for o in s.get_outputs()], s.run(None, feed)))
+    np.savez(os.path.join(out, 'out.npz'), **{str(i): got[n] for i, n in enumerate(outputs)})
+    off = [np.abs(got[n].astype(np.int64) - wanted[n].astype(np.int64)) for n in names]
+    alone = sum(int((layer(model, n, {**feed, **wanted}) != wanted[n]).sum()) for n in names)
+    print(sum(int((d == 0).sum()) for d in off), sum(d.size for d in off), max([int(d.max()) for d in off] + [0]), alone)
+
+
 def load(paths):
     import onnxruntime as ort
     for path in paths:
@@ -226,6 +276,8 @@ if __name__ == '__main__':
         run(rest[0], rest[1], rest[2:])
     elif what == 'nodes':
         nodes(rest[0])
+    elif what == 'codes':
+        codes(*rest)
     elif what == 'tflite':
         tflite(*rest)
     elif what == 'static':

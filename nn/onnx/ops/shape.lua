@@ -92,9 +92,10 @@ local function power(n, x, dtype)
 	return tensor.where(x:isfinite(), y:clamp(low, high), x * 0 / 0):to(dtype)
 end
 
--- Floats become integers towards 0.
+-- Floats become integers towards 0. Codes of that dtype stay codes: torch's exporter casts each before its DequantizeLinear.
 local function cast(n, x, dtype)
 	if x:dtype() == dtype then return x end
+	if x:quantized() then x = x:codes() end
 	local to = quant.dtype(dtype)
 	if to.digits == 1 then return power(n, x, dtype) end
 	if to.kind == 'bool' then return n.is_float(x) and x:ne(0) or x:to(dtype) end
@@ -115,4 +116,4 @@ end
 
 function ops.CastLike(n, x, like) return cast(n, x, like:dtype()) end
 
-return {ops = ops, codes = {'Shape', 'Size'}}
+return {ops = ops, codes = {'Shape', 'Size', 'Cast', 'CastLike'}}

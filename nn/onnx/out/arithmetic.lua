@@ -4,6 +4,7 @@ local _, internal = ...
 local types = internal.import 'nn/onnx/types'
 local unary = internal.import 'nn/onnx/out/unary'
 local qlinear = internal.import 'nn/onnx/qlinear'
+local requantize = internal.import 'nn/onnx/requantize'
 local ops = {}
 
 local function both(n, dtype) return n:input(1, dtype), n:input(2, dtype) end
@@ -14,9 +15,11 @@ local function activated(n, y, dtype)
 	return act and unary.functions[act](n, y, dtype) or y
 end
 
+local requantized = {Add = true, Sub = true, Mul = true}
+
 local function plain(op)
 	return function(n)
-		local made = qlinear.binary(n, op)
+		local made = qlinear.binary(n, op) or requantized[op] and requantize.binary(n, op)
 		if made then return made end
 		local dtype = n:typed()
 		local a, b = both(n, dtype)

@@ -150,7 +150,7 @@ local function fixed(w, stem, spec, type)
 	local scale, zero = params.params(spec)
 	local c = {stem = stem, type = type, affine = spec.affine}
 	if scale then
-		c.number, c.zero_number = scale, zero
+		c.number, c.zero_number = tensor {scale}:item(), zero
 		limits(c, spec, scale, zero)
 		c.scale, c.zero = write_params(w, stem, tensor {scale}, tensor {zero, dtype = 'int32'}, type)
 		return c
