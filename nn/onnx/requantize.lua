@@ -110,4 +110,29 @@ function requantize.binary(n, op)
 	return rounded(n, n:emit(op, {scaled(a), scaled(b)}), c)
 end
 
+---------------------------------------------------------------- means
+
+-- x / n, halves away from 0.
+local function quotient(n, x, count)
+	local size = n:emit('Div', {n:emit('Add', {n:emit('Abs', {x}), n:number(count // 2, 'int64')}), n:number(count, 'int64')})
+	return n:emit('Mul', {n:emit('Sign', {x}), size})
+end
+
+-- The codes of the mean of whole planes (quant/integer/pool_codes.c); nil: others.
+function requantize.mean(n)
+	local a, c, shape = n:codes(1), n.form == 'integer' and qlinear.target(n), n.shapes[1]
+	local count = math.type(shape[3]) == 'integer' and math.type(shape[4]) == 'integer' and shape[3] * shape[4]
+	if not count or count >= 1 << 14 or not c or not a or not a.number or not qlinear.bytes_of(n, 1) then return nil end
+	codes.write(n.w, a)
+	local rule, same = n.result.spec.rounding, a.number == c.number and a.zero_number == c.zero_number and a.type == c.type
+	local function sum(x) return n:reduce('ReduceSum', x, {2, 3}, true, 13) end
+	if same and rule == 'double' then
+		local v = quotient(n, sum(n:emit('Cast', {a.name}, {to = n.w.TYPES.int64})), count)
+		return qlinear.result(n, c, n:emit('Cast', {v}, {to = n.w.TYPES[c.type]}))
+	end
+	local total = sum(plain(n, a))
+	if same and not rule then return rounded(n, n:emit('Div', {total, n:number(count + 0.0)}), c) end
+	return requantize.sums(n, n:emit('Cast', {total}, {to = n.w.TYPES.int32}), c, tensor {a.number / (count * c.number), dtype = 'float64'})
+end
+
 return requantize

@@ -35,7 +35,7 @@ function ops.Gather(n, x, ids)
 		local at = n:number(ids, 'indices')
 		return x:select(axis, at >= 0 and at + 1 or x:size(axis) + at + 1)
 	end
-	if n.known(ids) and ids:nelem() > 0 and ids:nelem() <= 64 then
+	if not x:quantized() and n.known(ids) and ids:nelem() > 0 and ids:nelem() <= 64 then
 		return pick(x, axis, n:list(ids, 'indices'), {ids:size()})
 	end
 	if axis == 1 and x:dim() == 2 and n.known(x) and n.is_float(x) then return x:embedding(ids:to 'int64' + 1) end

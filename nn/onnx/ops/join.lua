@@ -7,18 +7,22 @@ local function agree(list)
 	local first = list[1]:quantized() and list[1]:qparams()
 	for _, x in ipairs(list) do
 		local p = x:quantized() and x:qparams()
-		if not p or p.axis or p.block or p.scale:item() ~= first.scale:item() or p.zero_point:item() ~= first.zero_point:item() then return false end
+		if not p or p.axis or p.block or x:dtype() ~= list[1]:dtype() or p.scale:item() ~= first.scale:item() or p.zero_point:item() ~= first.zero_point:item() then return false end
 	end
 	return true
 end
 
 function ops.Concat(n, ...)
 	local list = {...}
-	if not agree(list) then
+	local o = {axis = n:axis(n:attr('axis', 1), list[1]:dim())}
+	if #list == 1 then return list[1] end
+	if agree(list) then
+		local p = list[1]:qparams()
+		o.out = {dtype = list[1]:dtype(), scheme = n.AFFINE, scale = p.scale:item(), zero_point = p.zero_point and p.zero_point:item() or 0}
+	else
 		for i, x in ipairs(list) do list[i] = x:quantized() and x:codes() or x end
 	end
-	local axis = n:axis(n:attr('axis', 1), list[1]:dim())
-	return #list == 1 and list[1] or tensor.cat(list, {axis = axis})
+	return tensor.cat(list, o)
 end
 
 function ops.Split(n, x, split)

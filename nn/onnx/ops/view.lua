@@ -54,6 +54,7 @@ function ops.Expand(n, x, shape)
 		sizes[i] = a == 1 and b or a
 		same = same and sizes[i] == a
 	end
+	same = same and not (n.known(x) and n.machine.dynamic[shape]) -- the batch may be 1 in this trace only
 	return (rank == 0 or same) and x or x:expand(table.unpack(sizes))
 end
 

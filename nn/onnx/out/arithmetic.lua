@@ -48,6 +48,19 @@ local function remainder(n, a, b, dtype)
 	return n:emit('Where', {other, n:emit('Add', {r, b}), r})
 end
 
+-- floor of a quotient of integers is that of exact numbers.
+local quotient = ops.div
+function ops.div(n)
+	local round = n:attr 'round'
+	if not round then return quotient(n) end
+	local dtype = n:typed()
+	if not quant.dtype(dtype).float then n:refuse('round=%s of integers', round) end
+	local a, b = both(n, dtype)
+	local y = n:emit('Div', {a, b})
+	return round == 'floor' and n:emit('Floor', {y}) or unary.functions.trunc(n, y, dtype)
+end
+
+function ops.fmod(n) return wide(n, function(_, a, b) return n:emit('Mod', {a, b}, {fmod = 1}) end) end
 function ops.mod(n) return wide(n, remainder) end
 function ops.idiv(n)
 	return wide(n, function(_, a, b, dtype, d)

@@ -19,16 +19,39 @@ local function repeated(n, x, shape, times)
 	return n:emit('Reshape', {wide, n:ints(list)})
 end
 
--- Adds -inf where a query would see later keys or keys as far away as the window.
-local function mask(n, scores, t, s, dtype, causal, window)
-	if size.is_affine(t) or size.is_affine(s) then n:refuse 'causal= and window= of as many positions as the batch' end
-	local function hidden() return tensor.full {t, s, value = -math.huge, dtype = dtype} end
-	local m = causal and hidden():triu(1 + s - t) or tensor.zeros {t, s, dtype = dtype}
-	if window then
-		m = m + hidden():tril(s - t - window)
-		if not causal then m = m + hidden():triu(s - t + window) end
-	end
+-- Adds -inf where a query would see later keys, or keys as far as the window from it.
+local function places(n, scores, t, s, causal, window, dtype)
+	if size.is_affine(t) or size.is_affine(s) then n:refuse 'causal= or window= of as many positions as the batch' end
+	local seen = tensor.ones(t, s)
+	if causal then seen = seen:tril(s - t) end
+	if window then seen = seen:tril(s - t + window - 1):triu(s - t - window + 1) end
+	local m = tensor.where(seen:ne(0), 0, -math.huge):to(dtype)
 	return n:emit('Add', {scores, n.w:initializer(n.name .. '.mask', m)})
+end
+
+-- Operands after v: a mask, of bool or added, and the lengths of the keys.
+local function hidden(n, scores, s, dtype)
+	local low = n:number(-math.huge, dtype)
+	for i = 4, n.count do
+		local d = quant.dtype(n:dtype(i))
+		if d.kind == 'bool' then
+			scores = n:emit('Where', {n:input(i), scores, low})
+		elseif d.float then
+			scores = n:emit('Add', {scores, n:input(i, dtype)})
+		else
+			local list = {dtype = 'int64'}
+			for k = 1, size.is_affine(s) and n:refuse 'lengths of as many keys as the batch' or s do list[k] = k - 1 end
+			local inside = n:emit('Less', {n.w:initializer(n.name .. '.keys', tensor(list)), n:unsqueeze(n:input(i, 'int64'), {1, 2, 3})})
+			scores = n:emit('Where', {inside, scores, low})
+		end
+	end
+	return scores
+end
+
+-- Softmax of scores; a query that sees no key gets zeros.
+local function shares(n, scores, dtype, masked)
+	local y = n:emit('Softmax', {scores}, {axis = -1})
+	return masked and n:emit('Where', {n:emit('IsNaN', {y}), n:number(0.0, dtype), y}) or y
 end
 
 function ops.attention(n)
@@ -48,13 +71,14 @@ function ops.attention(n)
 	local scale = n:attr('scale', shapes[1][3] ^ -0.5) + 0.0
 	local q = n:emit('Mul', {x[1], n:number(scale, dtype)})
 	local scores = n:emit('MatMul', {q, n:emit('Transpose', {x[2]}, {perm = {0, 1, 3, 2}})})
-	local causal, window, cap = n:attr('causal', false), n:attr('window', nil), n:attr('softcap', nil)
+	local causal, window, cap = n:attr('causal', false), n:attr 'window', n:attr 'softcap'
 	if cap then
-		local limit = n:number(cap + 0.0, dtype)
-		scores = n:emit('Mul', {n:emit('Tanh', {n:emit('Div', {scores, limit})}), limit})
+		local by = n:number(cap + 0.0, dtype)
+		scores = n:emit('Mul', {n:emit('Tanh', {n:emit('Div', {scores, by})}), by})
 	end
-	if causal or window then scores = mask(n, scores, shapes[1][2], shapes[2][2], dtype, causal, window) end
-	local y = n:emit('MatMul', {n:emit('Softmax', {scores}, {axis = -1}), x[3]})
+	if causal or window then scores = places(n, scores, shapes[1][2], shapes[2][2], causal, window, dtype) end
+	scores = hidden(n, scores, shapes[2][2], dtype)
+	local y = n:emit('MatMul', {shares(n, scores, dtype, causal or window or n.count > 3), x[3]})
 	if heads then
 		local t = shapes[1][2]
 		y = n:emit('Reshape', {n:emit('Transpose', {y}, {perm = {0, 2, 1, 3}}), n:ints {0, size.is_affine(t) and 0 or t, heads * shapes[3][3]}})
@@ -62,64 +86,69 @@ function ops.attention(n)
 	return n:cast(y, dtype, n:typed())
 end
 
--- Sizes of a table (t, pairs): (t, 1, pairs), or with the positions on the last but one axis (t, pairs).
-local function table_sizes(t, after, pairs_of)
-	local sizes = {t}
-	for _ = 1, after do sizes[#sizes + 1] = 1 end
-	sizes[#sizes + 1] = pairs_of
-	return sizes
-end
-
--- Cosines and sines of the positions of n numbers.
-local function angles(n, t, width, after, dtype)
+-- Cosines and sines of the positions: (t, 1, d / 2), or with the positions on the last but one axis (t, d / 2).
+local function angles(n, t, d, after, dtype)
 	local base, start = n:attr('base', 10000), n:attr('start', 1)
 	if size.is_affine(t) or size.is_affine(start) then n:refuse 'as many positions as the batch' end
 	local position = tensor.arange(start - 1, start + t - 2):to 'float64':view(t, 1)
 	local list = {dtype = 'float64'}
-	for i = 0, width // 2 - 1 do list[i + 1] = (base + 0.0) ^ (-2 * i / width) end
-	local a, sizes = position * tensor(list):view(1, width // 2), table_sizes(t, after, width // 2)
+	for i = 0, d // 2 - 1 do list[i + 1] = (base + 0.0) ^ (-2 * i / d) end
+	local a = position * tensor(list):view(1, d // 2)
+	local sizes = {t}
+	for _ = 1, after do sizes[#sizes + 1] = 1 end
+	sizes[#sizes + 1] = d // 2
 	local function constant(name, y) return n.w:initializer(n.name .. name, y:to(dtype):view(table.unpack(sizes))) end
 	return constant('.cos', a:cos()), constant('.sin', a:sin())
 end
 
--- Those that are given, (t, pairs).
-local function given_angles(n, t, width, after, dtype)
-	local shape = n.shapes[2]
-	if #shape ~= 2 or shape[2] * 2 ~= width then n:refuse 'tables of each row, or of each number of a pair' end
-	local sizes = table_sizes(t, after, width // 2)
-	local function read(i) return after == 0 and n:input(i, dtype) or n:reshape(n:input(i, dtype), sizes, n.shapes[i]) end
-	return read(2), read(3)
-end
-
-local function part(n, x, first, last, axis)
-	return n:emit('Slice', {x, n:ints {first}, n:ints {last}, n:ints {axis}})
-end
-
--- Both numbers of each pair, and y of what they become.
-local function pairs_of(n, x, shape, width)
-	local rank = #shape
-	if n:attr('style', 'pairs') == 'half' then
-		local half = width // 2
-		return part(n, x, 0, half, rank - 1), part(n, x, half, width, rank - 1), function(a, b) return n:emit('Concat', {a, b}, {axis = rank - 1}) end
+-- Tables that are operands: (positions, pairs or twice as many), (1, positions, …) or (batch, positions, …), as factors of the first and
+-- of the second numbers of pairs.
+local function tables(n, i, rank, after, pairs, half, dtype)
+	local shape, x, made = n.shapes[i], n:input(i, dtype), {}
+	local sizes, last = {}, #shape - 1
+	if #shape == 3 and shape[1] ~= 1 then
+		sizes[1] = 0
+		for _ = 2, rank - 2 - after do sizes[#sizes + 1] = 1 end
 	end
-	local split, plain = table.move(shape, 1, rank - 1, 1, {}), table.move(shape, 1, rank - 1, 1, {})
-	split[rank], split[rank + 1], plain[rank] = width // 2, 2, width
-	x = n:reshape(x, split, plain)
-	local function pick(i) return n:emit('Gather', {x, n:number(i, 'int64')}, {axis = rank}) end
-	return pick(0), pick(1), function(a, b)
-		return n:reshape(n:emit('Concat', {n:unsqueeze(a, {rank}), n:unsqueeze(b, {rank})}, {axis = rank}), plain, split)
+	sizes[#sizes + 1] = shape[last]
+	for _ = 1, after do sizes[#sizes + 1] = 1 end
+	sizes[#sizes + 1] = pairs
+	for k = 1, 2 do
+		local y = x
+		if shape[#shape] ~= pairs then y = half and n:slice(x, last, (k - 1) * pairs, k * pairs) or n:slice(x, last, k - 1, math.maxinteger, 2) end
+		made[k] = n:emit('Reshape', {y, n:ints(sizes)})
 	end
+	return made
 end
 
+-- Pairs are neighbours, or with style='half' numbers of the two halves; dims: of the first numbers only.
 function ops.rope(n)
 	local rank, shape, dtype = n:rank(1), n.shapes[1], linear.precision(n)
-	local axis, d = n:axis(n:attr('axis', -2), rank), shape[rank]
-	local width, x = n:attr('dims', d), n:input(1, dtype)
-	local cos, sin = (n.shapes[2] and given_angles or angles)(n, shape[axis + 1], width, rank - 2 - axis, dtype)
-	local a, b, join = pairs_of(n, width < d and part(n, x, 0, width, rank - 1) or x, shape, width)
+	local axis, d, half = n:axis(n:attr('axis', -2), rank), n:attr('dims', n.shapes[1][n:rank(1)]), n:attr 'style' == 'half'
+	local after, cos, sin = rank - 2 - axis, nil, nil
+	if n.count > 1 then
+		n:attr 'base'
+		n:attr 'start'
+		cos, sin = tables(n, 2, rank, after, d // 2, half, dtype), tables(n, 3, rank, after, d // 2, half, dtype)
+	else
+		local c, v = angles(n, shape[axis + 1], d, after, dtype)
+		cos, sin = {c, c}, {v, v}
+	end
+	local whole = n:input(1, dtype)
+	local first = d < shape[rank] and n:slice(whole, rank - 1, 0, d) or whole
+	local inner = table.move(shape, 1, rank - 1, 1, {})
+	inner[rank] = d
+	local split = table.move(inner, 1, rank - 1, 1, {})
+	split[rank], split[rank + 1] = half and 2 or d // 2, half and d // 2 or 2
+	local at = half and rank - 1 or rank
+	local x = n:reshape(first, split, inner)
+	local function part(i) return n:emit('Gather', {x, n:number(i, 'int64')}, {axis = at}) end
+	local a, b = part(0), part(1)
 	local function mul(y, z) return n:emit('Mul', {y, z}) end
-	local y = join(n:emit('Sub', {mul(a, cos), mul(b, sin)}), n:emit('Add', {mul(a, sin), mul(b, cos)}))
-	if width < d then y = n:emit('Concat', {y, part(n, x, width, d, rank - 1)}, {axis = rank - 1}) end
+	local even = n:emit('Sub', {mul(a, cos[1]), mul(b, sin[1])})
+	local odd = n:emit('Add', {mul(a, sin[2]), mul(b, cos[2])})
+	local y = n:reshape(n:emit('Concat', {n:unsqueeze(even, {at}), n:unsqueeze(odd, {at})}, {axis = at}), inner, split)
+	if d < shape[rank] then y = n:emit('Concat', {y, n:slice(whole, rank - 1, d, math.maxinteger)}, {axis = rank - 1}) end
 	return n:cast(y, dtype, n:typed())
 end
 

@@ -58,4 +58,13 @@ local function conv2d(n)
 	return n:cast(activated(n, y, dtype), dtype, n:typed())
 end
 
-return {conv2d = conv2d}
+-- The weight is (in, out / groups, h, w) there, too.
+local function convtranspose2d(n)
+	local a, dtype = attributes(n), linear.precision(n)
+	local margin = n:attr 'outputpad'
+	if margin then a.output_padding = type(margin) == 'table' and {margin[1], margin[2] or margin[1]} or {margin, margin} end
+	local y = n:emit('ConvTranspose', {n:input(1, dtype), n:input(2, dtype), a.group == 1 and linear.bias(n, 3, dtype, 1) or n.count > 2 and n:input(3, dtype) or nil}, a)
+	return n:cast(activated(n, y, dtype), dtype, n:typed())
+end
+
+return {conv2d = conv2d, convtranspose2d = convtranspose2d}

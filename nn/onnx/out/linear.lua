@@ -16,11 +16,12 @@ local function precision(n) return n:typed() == 'float64' and 'float64' or 'floa
 ---------------------------------------------------------------- bias
 
 -- The name of a bias: floats, or where codes become codes, int32 under the scales of both operands with its DequantizeLinear.
-function linear.bias(n, at, dtype)
+-- axis: that of the outputs in the weight.
+function linear.bias(n, at, dtype, axis)
 	if n.count < at then return nil end
 	local x, w, bias = n:codes(1), n:codes(2), n:constant(at)
 	local q, scales = nil, nil
-	if x and w and bias and n.result.spec and w.affine and not w.block and (not w.axis or w.axis == 0) then q, scales = qlinear.bias(x, w, bias) end
+	if x and w and bias and n.result.spec and w.affine and not w.block and (not w.axis or w.axis == (axis or 0)) then q, scales = qlinear.bias(x, w, bias) end
 	if not q then return n:input(at, dtype) end
 	local stem = n:value(at).made
 	local one = scales:nelem() == 1

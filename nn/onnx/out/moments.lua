@@ -82,6 +82,50 @@ function ops.norm(n)
 	return n:emit('Pow', {total, n:number(1 / p, dtype)})
 end
 
+function ops.prod(n)
+	local axes, keep = axes_of(n)
+	return n:reduce('ReduceProd', n:input(1, n:typed()), axes, keep, 18)
+end
+
+function ops.logsumexp(n)
+	local axes, keep = axes_of(n)
+	return n:reduce('ReduceLogSumExp', n:input(1, n:typed()), axes, keep, 18)
+end
+
+-- x, of which row i of a new axis before `axis` has the elements that count for the i-th result, and `otherwise` in place of others.
+local function prefixes(n, x, dtype, axis, counts, otherwise)
+	local length, rank = n.shapes[1][axis + 1], n:rank(1)
+	if size.is_affine(length) then n:refuse 'the batch as its axis' end
+	local sizes, mask = {length, length}, {dtype = 'bool'}
+	for i = 1, length do
+		mask[i] = {}
+		for j = 1, length do mask[i][j] = counts(i, j) end
+	end
+	for _ = axis + 2, rank do sizes[#sizes + 1] = 1 end
+	local marks = length > 0 and tensor(mask):reshape(table.unpack(sizes)) or tensor.empty {dtype = 'bool', table.unpack(sizes)}
+	return n:emit('Where', {n.w:initializer(n.name .. '.mask', marks), n:unsqueeze(x, {axis}), n:number(otherwise, dtype)})
+end
+
+function ops.cumprod(n)
+	local axis, dtype = n:axis(n:attr('axis', -1), n:rank(1)), n:typed()
+	local exclusive, reverse = n:attr('exclusive', false) and 1 or 0, n:attr('reverse', false)
+	local x = prefixes(n, n:input(1, dtype), dtype, axis, function(i, j)
+		return reverse and j >= i + exclusive or not reverse and j <= i - exclusive
+	end, quant.dtype(dtype).float and 1.0 or 1)
+	return n:reduce('ReduceProd', x, {axis + 1}, false, 18)
+end
+
+local function running(op, arg, least)
+	return function(n)
+		local axis, dtype = n:axis(n:attr('axis', -1), n:rank(1)), n:dtype(1)
+		if not quant.dtype(dtype).float then n:refuse('%s', dtype) end
+		local x = prefixes(n, n:input(1), dtype, axis, function(i, j) return j <= i end, least)
+		local places = n:emit(arg, {x}, {axis = axis + 1, keepdims = 0, select_last_index = 1})
+		return n:reduce(op, x, {axis + 1}, false, 18), n:emit('Add', {places, n:number(1, 'int64')})
+	end
+end
+ops.cummax, ops.cummin = running('ReduceMax', 'ArgMax', -math.huge), running('ReduceMin', 'ArgMin', math.huge)
+
 function ops.cumsum(n)
 	local axis = n:axis(n:attr('axis', -1), n:rank(1))
 	local dtype = n:typed()

@@ -38,7 +38,7 @@ local function extreme(op)
 	return function(n)
 		local axes, keep = n:axes(n:attr 'axis', n:rank(1)), n:attr('keep', false)
 		local x, axis = joined(n, comparable(n), axes)
-		local y = n:emit(op, {x}, {axis = axis, keepdims = 0})
+		local y = n:emit(op, {x}, {axis = axis, keepdims = 0, select_last_index = n:attr('last', false) and 1 or 0})
 		return kept(n, n:emit('Add', {y, n:number(1, 'int64')}), axes, keep)
 	end
 end

@@ -56,16 +56,18 @@ function ops.gather(n)
 	return n:emit('GatherElements', {n:input(1, n:typed()), positions(n, 2)}, {axis = n:axis(n:attr 'axis', n:rank(1))})
 end
 
-function ops.indexselect(n)
-	return n:emit('Gather', {n:input(1, n:typed()), positions(n, 2)}, {axis = n:axis(n:attr 'axis', n:rank(1))})
+local SINCE = {none = 13, add = 16, mul = 16, max = 18, min = 18}
+
+-- The attributes of an assignment that adds, multiplies or compares.
+local function reduction(n, how)
+	if not SINCE[how] then n:refuse('reduce=%s', how) end
+	n:needs(SINCE[how])
+	return how ~= 'none' and {reduction = how} or {}
 end
 
 function ops.scatter(n)
-	local attrs = {axis = n:axis(n:attr 'axis', n:rank(1))}
-	if n:attr('add', false) then
-		n:needs(16)
-		attrs.reduction = 'add'
-	end
+	local attrs = reduction(n, n:attr('add', false) and 'add' or n:attr('reduce', 'none'))
+	attrs.axis = n:axis(n:attr 'axis', n:rank(1))
 	local source = n:input(3, n:typed())
 	for i, s in ipairs(n.shapes[2]) do -- a larger one counts as far as there are positions
 		if n.shapes[3][i] ~= s then source = n:slice(source, i - 1, 0, n.w:size(s)) end
@@ -138,4 +140,4 @@ local function fill(n)
 end
 ops.zeros, ops.ones, ops.full = fill, fill, fill
 
-return ops
+return {ops = ops, positions = positions, reduction = reduction}

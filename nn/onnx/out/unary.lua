@@ -66,12 +66,14 @@ local function integers(n, name, dtype)
 	return wide == dtype and y or n:emit('Cast', {y}, {to = n.w.TYPES[dtype]})
 end
 
+local ELSEWHERE = {silu = true, softplus = true} -- ops with parameters (activation.lua); as parts of products they have none
+
 for name, f in next, functions do
-	ops[name] = function(n)
+	ops[name] = not ELSEWHERE[name] and function(n)
 		local dtype = n:typed()
 		if not types.is_float(dtype) then return integers(n, name, dtype) end
 		return f(n, n:input(1, dtype), dtype)
-	end
+	end or nil
 end
 
 -- In integers the bounds are the whole numbers within them.
@@ -104,7 +106,12 @@ local function magnitude(op)
 		return n:emit(op, {n:emit('Abs', {n:input(1)}), n:number(math.huge, dtype)})
 	end
 end
-ops.isinf, ops.isfinite = magnitude 'Equal', magnitude 'Less'
+ops.isfinite = magnitude 'Less'
+function ops.isinf(n)
+	local sign = n:attr('sign', 0)
+	if sign == 0 then return magnitude 'Equal'(n) end
+	return n:emit('Equal', {n:input(1), n:number(sign * math.huge, n:dtype(1))})
+end
 
 local function same(n) return n:input(1) end
 ops.clone, ops.contiguous = same, same

@@ -109,4 +109,4 @@ ops.flip = moving(function(n, x)
 	return n:emit('Slice', {x, n:ints(first), n:ints(last), n:ints(axes), n:ints(steps)})
 end)
 
-return ops
+return {ops = ops, moving = moving}

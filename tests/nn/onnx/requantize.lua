@@ -34,6 +34,19 @@ it('products in fixed point, with shifts to both sides', function()
 	end
 end)
 
+it('means of whole planes', function()
+	local planes = tensor.randn(9, 3, 4, 6)
+	for _, rule in ipairs {'float', 'single', 'double'} do
+		for _, target in ipairs {byte, signed} do
+			local o = {dtype = target.dtype, scale = target.scale, zero_point = target.zero_point, rounding = rule}
+			for _, k in ipairs {'all', {4, 6}} do
+				local ops = back(function(_, a) return a:quantize(byte):avgpool2d(k, {out = o}) end, planes, whole)
+				assert(ops:find 'ReduceSum' and not ops:find 'AveragePool', ops)
+			end
+		end
+	end
+end)
+
 -- 3 * 2^-2 and -3 * 2^-2 and their kin: halves go away from 0, or up.
 it('rounds halves as the rules do', function()
 	local w = tensor {{1}}:quantize {dtype = 'int8', scale = 1}

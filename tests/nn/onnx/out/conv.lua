@@ -35,3 +35,10 @@ it('keeps a bias as int32 where codes become codes', function()
 	for _, t in ipairs(model.graph.initializer) do types[t.name] = t.data_type end
 	print(types['conv1.weight'], types['conv1.bias'], types['conv1.bias.scale'], types['conv3.bias'])  --> 3 6 1 1
 end)
+
+it('writes transposed convolutions', function()
+	local parts = {w = tensor.randn(4, 3, 3, 3), b = tensor.randn(3), g = tensor.randn(4, 2, 3, 2), c = tensor.randn(4)}
+	back(function(self, a) return a:convtranspose2d(self.w, self.b, {stride = 2, pad = 1, outputpad = 1}) end, x, {parts = parts, tolerance = 3e-6})
+	back(function(self, a) return a:convtranspose2d(self.g, self.c, {groups = 2, dilation = {1, 2}}) end, x, {parts = parts, tolerance = 3e-6})
+	back(exported.static(nn.Sequential {nn.ConvTranspose2d(4, 5, 3, {stride = 2, pad = 1}), nn.ReLU(), nn.ConvTranspose2d(5, 2, 2)}, x), x)
+end)

@@ -49,3 +49,15 @@ it('writes batch norm', function()
 	local m = nn.BatchNorm2d(4):eval()
 	print(back(graph.trace(m, y[{{1, 1}}]), y))  --> BatchNormalization
 end)
+
+it('writes norms of several axes, groups and channels', function()
+	local y = tensor.randn(3, 4, 5, 6)
+	local parts = {w = tensor.randn(5, 6), b = tensor.randn(5, 6), c = tensor.randn(4), d = tensor.randn(4)}
+	for _, opset in ipairs {13, 17, 23} do
+		local o = {parts = parts, export = {opset = opset}, tolerance = 3e-6}
+		back(function(self, a) return a:layernorm(self.w, self.b, {axes = 2}) + a:layernorm {axes = 3} end, y, o)
+		back(function(self, a) return a:rmsnorm(self.w, {axes = 2}) end, y, o)
+		back(function(self, a) return nn.groupnorm(a, self.c, self.d, {groups = 2}) + nn.groupnorm(a, {groups = 4, eps = 0.1}) end, y, o)
+		back(function(self, a) return nn.instancenorm(a, self.c, self.d) + nn.instancenorm(a) end, y, o)
+	end
+end)

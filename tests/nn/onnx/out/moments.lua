@@ -31,3 +31,19 @@ it('reduces integers', function()
 	end
 	back(function(_, a) return a:cumsum(2) end, x)
 end)
+
+it('writes products, logarithms of sums and running ones', function()
+	for _, axis in ipairs {2, 3} do
+		back(function(_, a) return a:prod {axis = axis} end, x, {tolerance = 3e-6})
+		back(function(_, a) return a:logsumexp {axis = axis, keep = true} end, x, {tolerance = 3e-6})
+		for _, o in ipairs {{}, {exclusive = true}, {reverse = true}, {exclusive = true, reverse = true}} do
+			o.axis = axis
+			back(function(_, a) return a:cumprod(axis, {exclusive = o.exclusive, reverse = o.reverse}) end, x, {tolerance = 3e-6})
+		end
+		back(function(_, a) return a:round():cummax(axis) end, x)
+		back(function(_, a) return a:round():cummin(axis) end, x)
+	end
+	back(function(_, a) return (a * 2):to 'int32':prod {axis = 2} end, x)
+	back(function(_, a) return (a * 2):to 'int32':cumprod(2) end, x)
+	out.refused('the batch as its axis', function(_, a) return a:cumprod(1) end, x)
+end)
