@@ -8,7 +8,7 @@ local fail, doc, describe = base.fail, base.doc, base.describe
 
 doc {name = 'nn', kind = 'module', usage = 'nn.Sequential{nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10)}',
 	text = [[Modules: layers and whole networks; a call is forward. Losses and other functions that networks are made of.
-A module has m:parameters, m:named, m:train, m:eval, m:fit, m:evaluate, m:calibrate, m:quantize, m:save, m:load.]]}
+A module has m:parameters, m:named, m:train, m:eval, m:fit, m:evaluate, m:calibrate, m:quantize, m:export, m:save, m:load.]]}
 
 -- nn.module is its own kind: parts are children or tensors under the names of the user.
 local custom = module.define(nn, {
