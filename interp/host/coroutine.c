@@ -304,6 +304,21 @@ static int unyieldable(lua_State *L)
 	return lua_gettop(L);
 }
 
+/* internal.interruptible(f, …) -> true and f(…); false when Ctrl-C has ended it, which is forgotten then, as the prompt does. --time ends
+ * the program as ever. */
+static int interruptible(lua_State *L)
+{
+	lua_pushboolean(L, 1);
+	lua_insert(L, 1);
+	if (lua_pcall(L, lua_gettop(L) - 2, LUA_MULTRET, 0) == LUA_OK)
+		return lua_gettop(L);
+	if (!ql_ctx_of(L)->interrupted || ql_interrupt_over())
+		return lua_error(L);
+	ql_interrupt_clear(ql_state_of(L));
+	lua_pushboolean(L, 0);
+	return 1;
+}
+
 int ql_open_coroutine(lua_State *L)
 {
 	static const luaL_Reg basic[] = {{"pcall", protected_call}, {NULL, NULL}};
@@ -327,5 +342,8 @@ int ql_open_coroutine(lua_State *L)
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	lua_pushcfunction(L, unyieldable);
 	lua_setfield(L, -2, "unyieldable");
+	ql_lifetime_harmless(L, interruptible);
+	lua_pushcfunction(L, interruptible);
+	lua_setfield(L, -2, "interruptible");
 	return 0;
 }

@@ -3,6 +3,7 @@
 -- earlier calls.
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
+local kvcache = internal.import 'nn/base/kvcache'
 local module = internal.import 'nn/base/module'
 local rotary = internal.import 'nn/base/rotary'
 
@@ -14,14 +15,28 @@ end
 
 -- Appends keys and values to the cache; returns all of them.
 local function remember(cache, k, v)
-	local from, to = cache.n + 1, cache.n + k:size(3)
-	if to > cache.k:size(3) then
-		base.fail('Attention: cache: wanted at most %d positions, got %d', cache.k:size(3), to)
-	end
+	local from, to = cache.at.n + 1, cache.at.n + k:size(3)
 	cache.k:narrow(3, from, to - from + 1):copy_(k)
 	cache.v:narrow(3, from, to - from + 1):copy_(v)
-	cache.n = to
 	return cache.k:narrow(3, 1, to), cache.v:narrow(3, 1, to)
+end
+
+-- Whether one op turns, writes and attends: not where ops have codes of their own, and not on devices, whose kernels take the steps.
+local function at_once(self, cache, with)
+	if not self.causal or with.mask or with.lengths or self.ropescaling then return false end
+	return cache.at.ragged or cache.kspec ~= nil or cache.vspec ~= nil or not rawget(self, 'sites') and cache.k:device() == 'cpu'
+end
+
+local function continued(self, x, cache)
+	return nn.cachedattention(self.query(x), self.key(x), self.value(x), cache.k, cache.v, cache.at.starts, {heads = self.heads,
+		rope = self.rope and (self.ropestyle or 'pairs') or nil, base = self.rope and self.base or nil, dims = self.rope and self.ropedims or nil,
+		window = self.window or nil, softcap = self.softcap or nil, scale = self.scale or nil, kspec = cache.kspec, vspec = cache.vspec})
+end
+
+local function check_room(cache, t)
+	if cache.at.n + t > cache.k:size(3) then
+		base.fail('Attention: cache: wanted at most %d positions, got %d', cache.k:size(3), cache.at.n + t)
+	end
 end
 
 local CALL = {name = 'Attention', options = {{'mask', 'tensor'}, {'lengths', 'tensor'}}}
@@ -57,7 +72,9 @@ causal: no position attends to later ones. kvheads: fewer heads of keys and valu
 (grouped-query attention). headsize: the width of a head, where it is not size / heads. rope: rotary positions (nn.rope) of queries
 and keys; ropescaling= changes their frequencies for longer texts: {type='linear', factor=}, {type='llama3', factor=, lowfreqfactor=,
 highfreqfactor=, original=}, {type='yarn', factor=, original=, betafast=32, betaslow=1, attentionfactor=, truncate=true} or {type='factors',
-factors={…}}, a divisor for each pair; original= is the context before. m(x, cache) with a cache of m:cache(B, n) continues after what earlier calls have seen.]],
+factors={…}}, a divisor for each pair; original= is the context before.
+m(x, cache) with a cache of m:cache(B, n) continues after what earlier calls have seen; m:cache(B, n, 'int8') keeps codes, with a
+scale for each position of a head, or for blocks of it ('int4:32'); also float16, and {k='int8', v='int4:32'}.]],
 	options = {{'causal', 'true or false', 'default false'}, {'kvheads', 'integer', 'heads of keys and values (default: heads)'},
 		{'headsize', 'integer', 'of one head (default size / heads)'}, {'bias', 'true or false', 'in the layers (default true)'},
 		{'outbias', 'true or false', 'in the last layer (default: bias)'}, {'rope', 'true or false', 'default false'},
@@ -103,14 +120,27 @@ print(m(tensor.randn(1, 5, 8)):size())  --> 1 5 8]],
 	forward = function(self, x, other, given)
 		local memory, cache, with = arguments(x, other, given)
 		local b, t = x:size()
+		if cache then
+			check_room(cache, t)
+			if at_once(self, cache, with) then
+				local y = continued(self, x, cache)
+				if cache.own then kvcache.advance(cache.at, t) end
+				return self.out(y)
+			elseif cache.at.ragged or cache.kspec or cache.vspec then
+				base.fail 'Attention: cache: wanted causal=true without a mask and without ropescaling for codes and for rows that differ in length, got another'
+			end
+		end
 		local q = split_heads(self.query(x), self.heads)
 		local k = split_heads(self.key(memory), self.kvheads)
 		local v = split_heads(self.value(memory), self.kvheads)
 		if self.rope then
-			local start = cache and cache.n + 1 or 1
+			local start = cache and cache.at.n + 1 or 1
 			q, k = rotated(self, 'rope1', q, start), rotated(self, 'rope2', k, start)
 		end
-		if cache then k, v = remember(cache, module.real(k), module.real(v)) end
+		if cache then
+			k, v = remember(cache, module.real(k), module.real(v))
+			if cache.own then kvcache.advance(cache.at, t) end
+		end
 		local out
 		out, q, k, v = module.site(self, 'attention1', q, k, v)
 		local y = nn.attention(q, k, v, {causal = self.causal, out = out, mask = with.mask, lengths = with.lengths,
@@ -118,11 +148,8 @@ print(m(tensor.randn(1, 5, 8)):size())  --> 1 5 8]],
 		return self.out(y:transpose(2, 3):reshape(b, t, self.heads * self.headsize))
 	end,
 	sites = {rope1 = {'rotated_query'}, rope2 = {'rotated_key'}, attention1 = {'queries', 'keys', 'values'}},
-	-- Room for n positions of a batch of b.
-	cache = function(self, b, n)
-		local function room() return tensor.zeros {b, self.kvheads, n, self.headsize, device = module.device(self)} end
-		return {n = 0, k = room(), v = room()}
-	end,
+	-- Room for n positions of a batch of b, in a format (nn/base/kvcache.lua); `at`: what layers of one model share.
+	cache = function(self, b, n, kv, at) return kvcache.new(b, self.kvheads, n, self.headsize, module.device(self), kv, at) end,
 	describe = function(self)
 		local shown = {kvheads = self.kvheads ~= self.heads and self.kvheads or nil, rope = self.rope or nil}
 		if self.base and self.base ~= 10000 then shown.base = self.base end

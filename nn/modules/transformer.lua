@@ -4,6 +4,7 @@
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local initial = internal.import 'nn/base/initial'
+local kvcache = internal.import 'nn/base/kvcache'
 local module = internal.import 'nn/base/module'
 
 local function norm(o)
@@ -85,6 +86,12 @@ local function check_ids(self, ids, start)
 	end
 end
 
+-- The vectors of t positions, (t, d), or (B, t, d) where rows are not equally far.
+local function positions_of(self, t, at)
+	if not at or not at.ragged then return self.positions:narrow(1, at and at.n + 1 or 1, t) end
+	return self.positions:embedding(at.starts:unsqueeze(2) + tensor.arange(1, t):to 'int64')
+end
+
 return module.define(nn, {
 	name = 'Transformer', list = true,
 	usage = 'nn.Transformer{vocab=, d=, heads=, layers=, ff=, context=256}',
@@ -123,20 +130,22 @@ print(m(tensor{{1, 5, 3}, dtype='int32'}):size())  --> 1 3 10]],
 		if o.tie ~= false then self.head.weight = self.embedding.weight end
 	end,
 	forward = function(self, ids, caches)
-		local start = caches and caches[1].n + 1 or 1
-		check_ids(self, ids, start)
+		local at = caches and caches.at
+		check_ids(self, ids, at and at.n + 1 or 1)
 		local x = self.embedding(ids)
 		if self.wide then x = x:to 'float32' end -- of weights in 16 bits (nn.load)
-		if self.positions then x = module.add(self, 'add1', x, self.positions:narrow(1, start, ids:size(2))) end
+		if self.positions then x = module.add(self, 'add1', x, positions_of(self, ids:size(2), at)) end
 		x = self.dropout(x)
 		for i = 1, self.layers do x = self[i](x, caches and caches[i]) end
+		if at then kvcache.advance(at, ids:size(2)) end
+		if caches and caches.wanted then x = caches.wanted(x) end
 		return self.head(self.norm(x))
 	end,
 	sites = {add1 = {'embedded', 'positions'}},
-	-- One cache for each block.
-	cache = function(self, b, n)
-		local list = {}
-		for i = 1, self.layers do list[i] = self[i].attention:cache(b, n) end
+	-- One cache for each block. A function `wanted` in it picks the positions whose logits are computed.
+	cache = function(self, b, n, kv)
+		local list = {at = kvcache.begin(b)}
+		for i = 1, self.layers do list[i] = self[i].attention:cache(b, n, kv, list.at) end
 		return list
 	end,
 	describe = function(self) return ('vocab=%d, d=%d, layers=%d'):format(self.vocab, self.d, self.layers) end,

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT
+ * Attention of a few queries to a cache. A task has a head of keys, and all heads of queries that share it: rows of keys are read once,
+ * CHUNK at a time, converted on the way if the cache is not float32; so are those of values, after the softmax. Sums of a score have
+ * LANES parts, those of values follow the positions: the bits depend neither on threads nor on instructions.
+ */
+#include "nn/attention_cached.h"
+
+#include <stdatomic.h>
+
+#include "nn/attention_mask.h"
+#include "tensor/codec.h"
+#include "tensor/kernels/kernels.h"
+#include "tensor/loops/exponentials.h"
+#include "tensor/loops/lanes.h"
+#include "tensor/parallel.h"
+#include "tensor/scratch.h"
+
+#define CHUNK 32
+#define LANES 16
+
+struct job {
+	const struct ql_ctx *ctx;
+	const struct ql_cached *a;
+	int variant;
+	int64_t users, slot; /* heads of queries of a task; numbers of a slot */
+	float *slots;
+	atomic_flag *taken;
+	int slot_count;
+	int64_t most; /* positions of a row of scores */
+};
+
+/* out[j] = scale * q · row j */
+QL_SIMD(void, dots,
+	(int64_t n, int64_t d, const float *restrict q, const float *restrict rows, int64_t stride, float scale,
+		float *restrict out),
+	{
+		for (int64_t j = 0; j < n; j++) {
+			const float *row = rows + j * stride;
+			float lane[LANES] = {0};
+			int64_t i = 0;
+
+			for (; i + LANES <= d; i += LANES)
+				for (int l = 0; l < LANES; l++)
+					lane[l] += q[i + l] * row[i + l];
+			for (int l = 0; i + l < d; l++)
+				lane[l] += q[i + l] * row[i + l];
+			for (int w = LANES / 2; w > 0; w /= 2)
+				for (int l = 0; l < w; l++)
+					lane[l] += lane[l + w];
+			out[j] = lane[0] * scale;
+		}
+	})
+
+/* y += sum of p[j] * row j, in the order of the rows */
+QL_SIMD(void, add_rows,
+	(int64_t n, int64_t d, const float *restrict p, const float *restrict rows, int64_t stride, float *restrict y),
+	{
+		int64_t j = 0;
+
+		for (; j + 4 <= n; j += 4) {
+			const float *a = rows + j * stride, *b = a + stride, *c = b + stride, *e = c + stride;
+
+			for (int64_t i = 0; i < d; i++)
+				y[i] = (((y[i] + p[j] * a[i]) + p[j + 1] * b[i]) + p[j + 2] * c[i]) + p[j + 3] * e[i];
+		}
+		for (; j < n; j++)
+			for (int64_t i = 0; i < d; i++)
+				y[i] += p[j] * rows[j * stride + i];
+	})
+
+/* Rows `first` and later of a head as float32: in place, or converted into `buffer`. */
+static const float *rows_of(const struct ql_cached_rows *c, int64_t batch, int64_t head, int64_t first, int64_t n,
+	int64_t d, float *buffer, int64_t *stride)
+{
+	int64_t at = batch * c->batch + head * c->head + first * c->row;
+
+	if (!c->decoder && c->dtype == QL_float32) {
+		*stride = c->row;
+		return (const float *)c->data + at;
+	}
+	*stride = d;
+	for (int64_t j = 0; j < n; j++)
+		if (c->decoder)
+			ql_decoder_read(
+				c->decoder, (batch * c->heads + head) * c->room + first + j, 0, d, buffer + j * d);
+		else
+			ql_dtypes[c->dtype].to_f32(c->data, at + j * c->row, 1, d, buffer + j * d);
+	return buffer;
+}
+
+/* Exponentials of a row of scores; returns what makes them probabilities. */
+static float normalize(const struct job *j, float *row, int64_t n)
+{
+	double sum;
+
+	if (j->a->softcap > 0)
+		ql_attention_cap(j->variant, n, (float)j->a->softcap, row, NULL);
+	ql_row_exp(j->variant, n, row, row, ql_attention_largest(j->variant, row, n));
+	sum = ql_sum_f32(j->variant, row, n);
+	return sum == 0 ? 0 : (float)(1 / sum);
+}
+
+static void query(const struct job *j, int64_t batch, int64_t shared, int64_t t, float *scores, float *buffer)
+{
+	const struct ql_cached *a = j->a;
+	int64_t stop = a->seen[batch] + t + 1, from = a->window ? ql_max64(0, stop - a->window) : 0, n = stop - from,
+		stride;
+	int64_t at = ((batch * a->queries + t) * a->heads + shared * j->users) * a->d;
+	const float *rows;
+
+	for (int64_t i = 0; i < n; i += CHUNK) {
+		int64_t part = ql_min64(CHUNK, n - i);
+
+		rows = rows_of(&a->k, batch, shared, from + i, part, a->d, buffer, &stride);
+		for (int64_t u = 0; u < j->users; u++)
+			dots[j->variant](part, a->d, a->q + at + u * a->d, rows, stride, (float)a->scale,
+				scores + u * j->most + i);
+	}
+	for (int64_t u = 0; u < j->users; u++)
+		ql_row_scale(j->variant, n, scores + u * j->most, normalize(j, scores + u * j->most, n));
+	for (int64_t i = 0; i < j->users * a->d; i++)
+		a->y[at + i] = 0;
+	for (int64_t i = 0; i < n; i += CHUNK) {
+		int64_t part = ql_min64(CHUNK, n - i);
+
+		rows = rows_of(&a->v, batch, shared, from + i, part, a->d, buffer, &stride);
+		for (int64_t u = 0; u < j->users; u++)
+			add_rows[j->variant](part, a->d, scores + u * j->most + i, rows, stride, a->y + at + u * a->d);
+	}
+}
+
+static void body(void *arg, int64_t begin, int64_t end)
+{
+	struct job *j = arg;
+	int s = 0;
+	float *slot;
+
+	while (atomic_flag_test_and_set(&j->taken[s]))
+		s = (s + 1) % j->slot_count;
+	slot = j->slots + s * j->slot;
+	for (int64_t i = begin; i < end && !ql_stopped(j->ctx); i++)
+		for (int64_t t = 0; t < j->a->queries; t++)
+			query(j, i / j->a->shared, i % j->a->shared, t, slot, slot + j->users * j->most);
+	atomic_flag_clear(&j->taken[s]);
+}
+
+/* Room for the scores of a task and CHUNK converted rows, for each thread. */
+static enum ql_status take_slots(struct ql_ctx *ctx, struct job *j, int64_t tasks)
+{
+	const struct ql_cached *a = j->a;
+
+	for (int64_t b = 0; b < a->batches; b++)
+		j->most = ql_max64(j->most, a->seen[b] + a->queries);
+	j->slot = ql_mul64(j->users, j->most) + ql_mul64(CHUNK, a->d) + LANES;
+	j->slot_count = (int)ql_min64(ctx->threads, tasks);
+	j->slots = ql_scratch_array(ctx, ql_mul64(j->slot, j->slot_count), sizeof(float));
+	j->taken = ql_scratch_array(ctx, j->slot_count, sizeof(*j->taken));
+	if (!j->slots || !j->taken)
+		return QL_ERR_MEMORY;
+	for (int i = 0; i < j->slot_count; i++)
+		atomic_flag_clear(&j->taken[i]);
+	return QL_OK;
+}
+
+enum ql_status ql_attention_cached(struct ql_ctx *ctx, const struct ql_cached *a)
+{
+	struct job j = {.ctx = ctx, .a = a, .variant = ctx->kernels->simd->variant, .users = a->heads / a->shared};
+	int64_t tasks = a->batches * a->shared;
+	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
+	enum ql_status status = tasks ? take_slots(ctx, &j, tasks) : QL_OK;
+	double ns =
+		(double)a->batches * (double)a->heads * (double)a->queries * (double)j.most * ((double)a->d / 8 + 2);
+
+	if (!status && tasks)
+		status = ql_parallel_for(ctx, tasks, 1, ns < 1e18 ? (int64_t)ns : INT64_MAX, body, &j);
+	ql_scratch_release(ctx, mark);
+	return status;
+}

@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: MIT
+ * nn.cachedattention: one step of attention with a cache of keys and values, as generation needs it (GroupQueryAttention of onnxruntime
+ * does the same): keys are rotated, keys and values are written behind the earlier ones of each row of the batch, and queries attend to
+ * what the cache then holds. Codes are encoded for the new positions only. Few queries read the cache in place (nn/attention_cached.c);
+ * many that begin at one position, as of a prompt, go to the blocks of nn/attention_f32.c.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "nn/attention.h"
+#include "nn/attention_cached.h"
+#include "tensor/codec.h"
+#include "tensor/kernels/kernels.h"
+#include "tensor/loops/dense.h"
+#include "tensor/ops/ops.h"
+#include "tensor/view.h"
+
+#define FEW 8 /* queries that read the cache in place */
+
+enum { Q, K, V, CACHE_K, CACHE_V, STARTS, COS, SIN };
+
+struct sizes {
+	int64_t batches, queries, heads, shared, d, room;
+};
+
+/* ---- checks ---- */
+
+static enum ql_status mismatch(struct ql_ctx *ctx, const struct ql_call *call, const char *wanted)
+{
+	char q[QL_SHAPE_TEXT], k[QL_SHAPE_TEXT], cache[QL_SHAPE_TEXT];
+
+	return ql_fail(ctx, QL_ERR_SHAPE, "cachedattention: wanted %s, got q %s, k %s and cache %s", wanted,
+		ql_shape_text(call->in[Q]->rank, call->in[Q]->shape, q),
+		ql_shape_text(call->in[K]->rank, call->in[K]->shape, k),
+		ql_shape_text(call->in[CACHE_K]->rank, call->in[CACHE_K]->shape, cache));
+}
+
+static bool same_shape(const struct ql_tensor *a, const struct ql_tensor *b)
+{
+	return a->rank == b->rank && !memcmp(a->shape, b->shape, (size_t)a->rank * sizeof(*a->shape));
+}
+
+static enum ql_status sizes_of(struct ql_ctx *ctx, const struct ql_call *call, struct sizes *s)
+{
+	const struct ql_tensor *q = call->in[Q], *k = call->in[K], *cache = call->in[CACHE_K],
+			       *starts = call->in[STARTS];
+	int64_t heads = ql_call_int(call, "heads", 1);
+
+	if (heads < 1)
+		return ql_fail(
+			ctx, QL_ERR_ARGUMENT, "cachedattention: heads: wanted 1 or more, got %lld", (long long)heads);
+	if (q->rank != 3 || k->rank != 3 || cache->rank != 4 || !same_shape(k, call->in[V]) ||
+		!same_shape(cache, call->in[CACHE_V]))
+		return mismatch(ctx, call, "q (b, t, heads * d), k and v (b, t, h * d), and two caches (b, h, n, d)");
+	*s = (struct sizes){q->shape[0], q->shape[1], heads, cache->shape[1], cache->shape[3], cache->shape[2]};
+	if (k->shape[0] != s->batches || cache->shape[0] != s->batches || k->shape[1] != s->queries || s->d < 1 ||
+		s->shared < 1 || q->shape[2] / s->d != heads || q->shape[2] % s->d || k->shape[2] / s->d != s->shared ||
+		k->shape[2] % s->d || heads % s->shared)
+		return mismatch(ctx, call,
+			"sizes that go together: q (b, t, heads * d), k and v (b, t, h * d), caches (b, h, n, d), heads a multiple of h");
+	if (starts->rank != 1 || starts->shape[0] != s->batches || !ql_dtype_is_integer(starts->dtype) || starts->q)
+		return mismatch(ctx, call, "starts of integers (b)");
+	return QL_OK;
+}
+
+/* New positions must not change what codes of others mean: each has scales of its own. */
+static bool separate(const struct ql_tensor *cache)
+{
+	const struct ql_qparams *p = cache->q;
+
+	return p->block > 0 && p->block_axis == 3 && !p->values && !p->bits && !p->scale->q &&
+	       !(p->shift && p->shift->q);
+}
+
+static enum ql_status check_cache(struct ql_ctx *ctx, const struct ql_call *call, int i)
+{
+	const struct ql_tensor *t = call->in[i];
+	const char *spec = i == CACHE_K ? "kspec" : "vspec";
+	char text[QL_SHAPE_TEXT];
+
+	if (t->q ? !separate(t) : !ql_dtype_is_float(t->dtype) || t->dtype == QL_float64 || t->stride[3] != 1)
+		return ql_fail(ctx, QL_ERR_DTYPE,
+			"cachedattention: operand %d: wanted floats of at most 32 bits with a dense last axis, or codes with scales of their own in blocks along it, got %s",
+			i + 1, ql_tensor_text(t, text));
+	if (t->q && !ql_call_attr(call, spec))
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"cachedattention: %s: wanted the spec of the codes in operand %d, got none", spec, i + 1);
+	return QL_OK;
+}
+
+static enum ql_status check_options(struct ql_ctx *ctx, const struct ql_call *call, const struct sizes *s)
+{
+	int64_t dims = ql_call_int(call, "dims", s->d);
+	double base = ql_call_float(call, "base", 10000), scale = ql_call_float(call, "scale", 1),
+	       cap = ql_call_float(call, "softcap", 1);
+
+	if (ql_call_attr(call, "rope") && (dims < 2 || dims > s->d || dims % 2))
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"cachedattention: dims: wanted an even number from 2 to %lld, got %lld", (long long)s->d,
+			(long long)dims);
+	if (!(base > 0 && isfinite(base)))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "cachedattention: base: wanted a number above 0, got %g", base);
+	if (ql_call_int(call, "window", 1) < 1)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "cachedattention: window: wanted 1 or more, got %lld",
+			(long long)ql_call_int(call, "window", 1));
+	if (!isfinite(scale) || !(cap > 0 && isfinite(cap)))
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"cachedattention: wanted a finite scale and a softcap above 0, got %g and %g", scale, cap);
+	return QL_OK;
+}
+
+static enum ql_status check_tables(struct ql_ctx *ctx, const struct ql_call *call, const struct sizes *s)
+{
+	int64_t half = ql_call_int(call, "dims", s->d) / 2;
+	char text[QL_SHAPE_TEXT];
+
+	if (call->n_in == COS + 1 || (call->n_in > COS && (!ql_call_attr(call, "rope") || ql_call_attr(call, "base"))))
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"cachedattention: wanted cos and sin with rope= and without base=, got another");
+	for (int i = COS; i < call->n_in; i++)
+		if (call->in[i]->rank != 2 || call->in[i]->shape[1] != half ||
+			call->in[i]->shape[0] != call->in[COS]->shape[0] || call->in[i]->q ||
+			!ql_dtype_is_float(call->in[i]->dtype))
+			return ql_fail(ctx, QL_ERR_SHAPE,
+				"cachedattention: %s: wanted floats (positions, %lld), got %s",
+				i == COS ? "cos" : "sin", (long long)half, ql_tensor_text(call->in[i], text));
+	return QL_OK;
+}
+
+static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct sizes s;
+	char text[QL_SHAPE_TEXT];
+	enum ql_status status = sizes_of(ctx, call, &s);
+
+	for (int i = Q; i <= V && !status; i++)
+		if (!ql_dtype_is_float(ql_operand_dtype(call->in[i])))
+			status = ql_fail(ctx, QL_ERR_DTYPE, "cachedattention: operand %d: wanted floats, got %s", i + 1,
+				ql_tensor_text(call->in[i], text));
+	for (int i = CACHE_K; i <= CACHE_V && !status; i++)
+		status = check_cache(ctx, call, i);
+	if (!status)
+		status = check_options(ctx, call, &s);
+	if (!status)
+		status = check_tables(ctx, call, &s);
+	if (!status)
+		ql_result_set(call, 0, QL_float32, 3, (const int64_t[]){s.batches, s.queries, s.heads * s.d});
+	return status;
+}
+
+static enum ql_status read_starts(
+	struct ql_ctx *ctx, const struct ql_call *call, const struct sizes *s, struct ql_tensor **starts)
+{
+	enum ql_status status = ql_dense_of(ctx, call->in[STARTS], QL_int64, starts);
+	const int64_t *start;
+
+	if (status)
+		return status;
+	start = ql_tensor_data(*starts);
+	for (int64_t b = 0; b < s->batches; b++)
+		if (start[b] < 0 || start[b] > s->room - s->queries)
+			return ql_fail(ctx, QL_ERR_ARGUMENT,
+				"cachedattention: starts: wanted 0 to %lld, so that %lld more positions fit, got %lld",
+				(long long)ql_max64(0, s->room - s->queries), (long long)s->queries,
+				(long long)start[b]);
+	return QL_OK;
+}
+
+/* ---- rotary positions: the numbers of nn.rope ---- */
+
+struct turn {
+	bool on, halves;
+	int64_t n;
+	float *cosine, *sine; /* (batches, queries, n / 2) */
+};
+
+/* By base and dims. */
+static void compute_turn(const struct sizes *s, const int64_t *start, double base, const struct turn *turn)
+{
+	int64_t half = turn->n / 2;
+
+	for (int64_t i = 0; i < half; i++) {
+		double frequency = pow(base, -2 * (double)i / (double)turn->n);
+
+		for (int64_t r = 0; r < s->batches * s->queries; r++) {
+			double angle = (double)(start[r / s->queries] + r % s->queries) * frequency;
+
+			turn->cosine[r * half + i] = (float)cos(angle);
+			turn->sine[r * half + i] = (float)sin(angle);
+		}
+	}
+}
+
+/* By the tables of cosines and sines. */
+static enum ql_status copy_turn(struct ql_ctx *ctx, const struct ql_call *call, const struct sizes *s,
+	const int64_t *start, const struct turn *turn)
+{
+	float *to[2] = {turn->cosine, turn->sine};
+	int64_t half = turn->n / 2, rows = call->in[COS]->shape[0];
+	enum ql_status status = QL_OK;
+
+	for (int64_t b = 0; b < s->batches; b++)
+		if (start[b] > rows - s->queries)
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "cachedattention: cos: wanted %lld positions, got %lld",
+				(long long)(start[b] + s->queries), (long long)rows);
+	for (int i = 0; i < 2 && !status; i++) {
+		struct ql_tensor *t = NULL;
+
+		status = ql_dense_of(ctx, call->in[COS + i], QL_float32, &t);
+		for (int64_t b = 0; b < s->batches && !status; b++)
+			memcpy(to[i] + b * s->queries * half, (const float *)ql_tensor_data(t) + start[b] * half,
+				(size_t)(s->queries * half) * sizeof(float));
+		ql_tensor_release(ctx, t);
+	}
+	return status;
+}
+
+static enum ql_status make_turn(struct ql_ctx *ctx, const struct ql_call *call, const struct sizes *s,
+	const int64_t *start, struct turn *turn, struct ql_tensor **table)
+{
+	int64_t rows = s->batches * s->queries;
+	enum ql_status status;
+
+	*turn = (struct turn){.on = ql_call_attr(call, "rope") != NULL,
+		.halves = !strcmp(ql_call_string(call, "rope", "pairs"), "half")};
+	if (!turn->on)
+		return QL_OK;
+	turn->n = ql_call_int(call, "dims", s->d);
+	status = ql_tensor_new(ctx, QL_float32, 3, (const int64_t[]){2, rows, turn->n / 2}, table);
+	if (status)
+		return status;
+	turn->cosine = ql_tensor_data(*table);
+	turn->sine = turn->cosine + rows * (turn->n / 2);
+	if (call->n_in > COS)
+		return copy_turn(ctx, call, s, start, turn);
+	compute_turn(s, start, ql_call_float(call, "base", 10000), turn);
+	return QL_OK;
+}
+
+/* Differences are sums with a negated sine: compilers join a difference beside a sum to one instruction that rounds once. */
+static void turn_head(const struct turn *turn, int64_t row, int64_t d, const float *x, float *y)
+{
+	int64_t half = turn->n / 2, step = turn->halves ? 1 : 2, other = turn->halves ? half : 1;
+	const float *c = turn->cosine + row * half, *sine = turn->sine + row * half;
+
+	memcpy(y, x, (size_t)d * sizeof(*y));
+	for (int64_t i = 0; turn->on && i < half; i++) {
+		float a = x[i * step], b = x[i * step + other], less = -sine[i];
+		float first = a * c[i], second = b * less, third = b * c[i], fourth = a * sine[i];
+
+		y[i * step] = first + second;
+		y[i * step + other] = third + fourth;
+	}
+}
+
+/* Gives x (b, t, heads * d), turned or not, as (b, t, heads, d), or by_head as (b, heads, t, d). */
+static enum ql_status turned(struct ql_ctx *ctx, struct ql_tensor *x, const struct turn *turn, const struct sizes *s,
+	int64_t heads, bool by_head, struct ql_tensor **out)
+{
+	struct ql_tensor *from = NULL;
+	enum ql_status status = ql_dense_of(ctx, x, QL_float32, &from);
+	int64_t t = s->queries, d = s->d;
+
+	if (!status)
+		status = ql_tensor_new(ctx, QL_float32, 4,
+			by_head ? (const int64_t[]){s->batches, heads, t, d}
+				: (const int64_t[]){s->batches, t, heads, d},
+			out);
+	if (!status) {
+		const float *in = ql_tensor_data(from);
+		float *to = ql_tensor_data(*out);
+
+		for (int64_t r = 0; r < s->batches * t; r++)
+			for (int64_t h = 0; h < heads; h++)
+				turn_head(turn, r, d, in + (r * heads + h) * d,
+					to + (by_head ? ((r / t * heads + h) * t + r % t) * d : (r * heads + h) * d));
+	}
+	ql_tensor_release(ctx, from);
+	return status;
+}
+
+/* ---- writing ---- */
+
+/* Rows of floats (b, h, t, d) behind those that are there. */
+static void write_floats(struct ql_tensor *cache, const struct sizes *s, const int64_t *start, const float *x)
+{
+	for (int64_t b = 0; b < s->batches; b++)
+		for (int64_t h = 0; h < s->shared; h++)
+			for (int64_t t = 0; t < s->queries; t++)
+				ql_dtypes[cache->dtype].from_f32(cache->storage->data,
+					cache->offset + b * cache->stride[0] + h * cache->stride[1] +
+						(start[b] + t) * cache->stride[2],
+					1, s->d, x + ((b * s->shared + h) * s->queries + t) * s->d);
+}
+
+/* The positions first.. of row b; all rows for b < 0. */
+static enum ql_status part_of(
+	struct ql_ctx *ctx, const struct ql_tensor *t, int64_t b, int64_t first, int64_t n, struct ql_tensor **out)
+{
+	struct ql_tensor *row = NULL;
+	enum ql_status status =
+		b < 0 ? ql_tensor_alias(ctx, t, &row) : ql_view_narrow(ctx, "cachedattention", t, 0, b, 1, &row);
+
+	if (!status)
+		status = ql_view_narrow(ctx, "cachedattention", row, 2, first, n, out);
+	ql_tensor_release(ctx, row);
+	return status;
+}
+
+static enum ql_status copy_params(struct ql_ctx *ctx, struct ql_tensor *to, const struct ql_tensor *from)
+{
+	struct ql_tensor *into[3] = {to->q->scale, to->q->zero_point, to->q->shift};
+	struct ql_tensor *of[3] = {from->q->scale, from->q->zero_point, from->q->shift};
+	enum ql_status status = QL_OK;
+
+	for (int i = 0; i < 3 && !status; i++)
+		if (into[i] && of[i]) {
+			status = ql_tensor_copy(ctx, into[i], of[i]);
+			into[i]->storage->version++;
+		}
+	return status;
+}
+
+static enum ql_status copy_codes(
+	struct ql_ctx *ctx, struct ql_tensor *cache, const struct ql_tensor *codes, int64_t b, int64_t first)
+{
+	struct ql_tensor *to = NULL, *from = NULL;
+	enum ql_status status = part_of(ctx, cache, b, first, codes->shape[2], &to);
+
+	if (!status)
+		status = part_of(ctx, codes, b, 0, codes->shape[2], &from);
+	if (!status)
+		status = ql_tensor_copy(ctx, to, from);
+	if (!status)
+		status = copy_params(ctx, to, from);
+	ql_tensor_release(ctx, to);
+	ql_tensor_release(ctx, from);
+	return status;
+}
+
+static bool uniform(const int64_t *start, int64_t n)
+{
+	for (int64_t b = 1; b < n; b++)
+		if (start[b] != start[0])
+			return false;
+	return true;
+}
+
+static enum ql_status store(struct ql_ctx *ctx, struct ql_tensor *cache, const struct sizes *s, const int64_t *start,
+	struct ql_tensor *x, const struct ql_value *spec)
+{
+	struct ql_tensor *codes = NULL;
+	enum ql_status status;
+
+	cache->storage->version++;
+	if (!cache->q) {
+		write_floats(cache, s, start, ql_tensor_data(x));
+		return QL_OK;
+	}
+	status = ctx->quant->quantize(ctx, x, spec->spec, &codes);
+	if (!status && (codes->dtype != cache->dtype || codes->q->block != cache->q->block ||
+			       codes->q->scheme != cache->q->scheme))
+		status = ql_fail(ctx, QL_ERR_ARGUMENT,
+			"cachedattention: wanted kspec and vspec of the codes in the caches, got another");
+	if (!status && uniform(start, s->batches))
+		status = copy_codes(ctx, cache, codes, -1, start[0]);
+	else
+		for (int64_t b = 0; b < s->batches && !status; b++)
+			status = copy_codes(ctx, cache, codes, b, start[b]);
+	ql_tensor_release(ctx, codes);
+	return status;
+}
+
+/* ---- attention ---- */
+
+static struct ql_cached_rows rows_in(const struct ql_tensor *cache, const struct ql_decoder *decoder)
+{
+	return (struct ql_cached_rows){ql_dtypes[cache->dtype].bits < 8 ? NULL : ql_tensor_data(cache),
+		cache->stride[0], cache->stride[1], cache->stride[2], cache->dtype, decoder, cache->shape[1],
+		cache->shape[2]};
+}
+
+static enum ql_status open_decoder(struct ql_ctx *ctx, struct ql_tensor *cache, struct ql_decoder **d)
+{
+	return cache->q ? ql_decoder_open(ctx, cache, d) : QL_OK;
+}
+
+static enum ql_status few(struct ql_ctx *ctx, struct ql_call *call, struct ql_cached *a)
+{
+	struct ql_decoder *d[2] = {NULL, NULL};
+	enum ql_status status = open_decoder(ctx, call->in[CACHE_K], &d[0]);
+
+	if (!status)
+		status = open_decoder(ctx, call->in[CACHE_V], &d[1]);
+	if (!status) {
+		a->k = rows_in(call->in[CACHE_K], d[0]);
+		a->v = rows_in(call->in[CACHE_V], d[1]);
+		call->kernel = ctx->kernels->simd->name;
+		status = ql_attention_cached(ctx, a);
+	}
+	for (int i = 1; i >= 0; i--)
+		if (d[i])
+			ql_decoder_close(ctx, d[i]);
+	return status;
+}
+
+/* The first n positions of a cache as float32 heads; the caller releases *kept. */
+static enum ql_status heads_of(
+	struct ql_ctx *ctx, struct ql_tensor *cache, int64_t n, struct ql_tensor **kept, struct ql_heads *heads)
+{
+	struct ql_tensor *part = NULL;
+	enum ql_status status = ql_view_narrow(ctx, "cachedattention", cache, 2, 0, n, &part);
+
+	if (!status && !cache->q && cache->dtype == QL_float32)
+		*kept = ql_tensor_keep(part);
+	else if (!status)
+		status = ql_dense_of(ctx, part, QL_float32, kept);
+	ql_tensor_release(ctx, part);
+	if (!status)
+		*heads = (struct ql_heads){
+			ql_tensor_data(*kept), (*kept)->stride[0], (*kept)->stride[1], (*kept)->stride[2]};
+	return status;
+}
+
+static enum ql_status many(struct ql_ctx *ctx, struct ql_call *call, const struct ql_cached *c)
+{
+	int64_t keys = c->seen[0] + c->queries, wide = c->heads * c->d;
+	struct ql_heads rows = {(void *)(uintptr_t)c->q, c->queries * wide, c->d, wide}, results = rows;
+	struct ql_attention a = {.batches = c->batches,
+		.heads = c->heads,
+		.shared = c->shared,
+		.queries = c->queries,
+		.keys = keys,
+		.d = c->d,
+		.e = c->d,
+		.causal = true,
+		.scale = c->scale,
+		.window = c->window ? ql_min64(c->window, keys) : 0,
+		.softcap = c->softcap,
+		.q = rows};
+	struct ql_tensor *kept[2] = {NULL, NULL};
+	enum ql_status status = heads_of(ctx, call->in[CACHE_K], keys, &kept[0], &a.k);
+
+	if (!status)
+		status = heads_of(ctx, call->in[CACHE_V], keys, &kept[1], &a.v);
+	results.data = c->y;
+	a.o = results;
+	call->kernel = ctx->kernels->tiles->name;
+	if (!status)
+		status = ql_attention_f32(ctx, &a);
+	ql_tensor_release(ctx, kept[0]);
+	ql_tensor_release(ctx, kept[1]);
+	return status;
+}
+
+static enum ql_status attend(struct ql_ctx *ctx, struct ql_call *call, const struct sizes *s, const int64_t *start,
+	const struct ql_tensor *q)
+{
+	struct ql_cached a = {.batches = s->batches,
+		.heads = s->heads,
+		.shared = s->shared,
+		.queries = s->queries,
+		.d = s->d,
+		.seen = start,
+		.window = ql_call_int(call, "window", 0),
+		.softcap = ql_call_float(call, "softcap", 0),
+		.scale = ql_call_float(call, "scale", 1 / sqrt((double)s->d)),
+		.q = ql_tensor_data(q),
+		.y = ql_tensor_data(call->out[0])};
+
+	call->path = call->in[CACHE_K]->q ? ql_dtype_name(call->in[CACHE_K]->dtype) : "float32";
+	return s->queries >= FEW && uniform(start, s->batches) ? many(ctx, call, &a) : few(ctx, call, &a);
+}
+
+/* q is turned, and k and v are in the caches. */
+static enum ql_status prepare(
+	struct ql_ctx *ctx, struct ql_call *call, const struct sizes *s, const int64_t *start, struct ql_tensor **q)
+{
+	struct ql_tensor *table = NULL, *k = NULL, *v = NULL;
+	struct turn turn, none = {0};
+	enum ql_status status = make_turn(ctx, call, s, start, &turn, &table);
+
+	if (!status)
+		status = turned(ctx, call->in[Q], &turn, s, s->heads, false, q);
+	if (!status)
+		status = turned(ctx, call->in[K], &turn, s, s->shared, true, &k);
+	if (!status)
+		status = turned(ctx, call->in[V], &none, s, s->shared, true, &v);
+	if (!status)
+		status = store(ctx, call->in[CACHE_K], s, start, k, ql_call_attr(call, "kspec"));
+	if (!status)
+		status = store(ctx, call->in[CACHE_V], s, start, v, ql_call_attr(call, "vspec"));
+	ql_tensor_release(ctx, table);
+	ql_tensor_release(ctx, k);
+	ql_tensor_release(ctx, v);
+	return status;
+}
+
+static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_tensor *starts = NULL, *q = NULL;
+	struct sizes s;
+	enum ql_status status = sizes_of(ctx, call, &s);
+
+	if (!status)
+		status = read_starts(ctx, call, &s, &starts);
+	if (!status && s.batches && s.queries) {
+		status = prepare(ctx, call, &s, ql_tensor_data(starts), &q);
+		if (!status)
+			status = attend(ctx, call, &s, ql_tensor_data(starts), q);
+	}
+	ql_tensor_release(ctx, starts);
+	ql_tensor_release(ctx, q);
+	return status;
+}
+
+static uint32_t writes(const struct ql_call *call)
+{
+	(void)call;
+	return QL_SAVE(CACHE_K) | QL_SAVE(CACHE_V);
+}
+
+static const struct ql_attr attrs[] = {
+	{"heads", QL_ATTR_INT, 0, NULL, "heads of q (default 1)"},
+	{"rope", QL_ATTR_STRING, 0, "pairs half",
+		"rotary positions of q and k, in the style of nn.rope (default: none)"},
+	{"base", QL_ATTR_FLOAT, 0, NULL, "of the rotary positions (default 10000)"},
+	{"dims", QL_ATTR_INT, 0, NULL, "only the first numbers of a head are turned (default: all)"},
+	{"scale", QL_ATTR_FLOAT, 0, NULL, "factor of the scores (default 1 / sqrt(d))"},
+	{"window", QL_ATTR_INT, 0, NULL, "a query sees only positions less than this far away (default: all)"},
+	{"softcap", QL_ATTR_FLOAT, 0, NULL, "scores become softcap * tanh(score / softcap)"},
+	{"cos", QL_ATTR_TENSOR, QL_OPERAND, "float", "cosines (positions, dims / 2) of all positions, instead of base"},
+	{"sin", QL_ATTR_TENSOR, QL_OPERAND, "float", "sines, of the same shape"},
+	{"kspec", QL_ATTR_SPEC, 0, NULL, "of codes in the cache of keys, in blocks along the last axis"},
+	{"vspec", QL_ATTR_SPEC, 0, NULL, "of codes in that of values"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+
+extern const struct ql_op ql_op_cachedattention;
+const struct ql_op ql_op_cachedattention = {
+	.doc = {.name = "cachedattention",
+		.usage =
+			"nn.cachedattention(q, k, v, kcache, vcache, starts, {heads=, rope=, window=, softcap=, kspec=, vspec=})",
+		.text = "Attention to a cache, for generation: k and v (b, t, h * d) are written into the caches (b, h, n, d), in place, from position "
+			"starts + 1 of each row on (starts: integers (b), how many positions of the row are there), and q (b, t, heads * d) attends to "
+			"the cache up to its own position, as nn.attention does with causal; rope= turns q and k by their positions before. h divides "
+			"heads. Caches are float32, float16, bfloat16, or codes whose blocks are along the last axis, so that a position has scales of "
+			"its own: kspec and vspec say which, and only new positions are encoded. The result is (b, t, heads * d). There is no gradient. "
+			"nn.Attention and m:generate use it.",
+		.example =
+			"k, v, start = tensor.zeros{1, 1, 8, 4}, tensor.zeros{1, 1, 8, 4}, tensor{0, dtype='int64'}\n"
+			"x = tensor.ones(1, 2, 4)\nprint(nn.cachedattention(x, x, x, k, v, start):size())  --> 1 2 4\n"
+			"print(k:sum():item())  --> 8.0",
+		.attrs = attrs},
+	.arity_min = 6,
+	.arity_max = 8,
+	.flags = QL_FUNCTION | QL_NATIVE,
+	.infer = infer,
+	.eval = eval,
+	.writes = writes,
+};
