@@ -268,6 +268,13 @@ static int internal_rng(lua_State *L)
 	return 2;
 }
 
+/* internal.prompting(): whether inputs come from the prompt */
+static int internal_prompting(lua_State *L)
+{
+	lua_pushboolean(L, ql_width_at_prompt());
+	return 1;
+}
+
 /* internal.live(): whether a line on stderr can be drawn over */
 static int internal_live(lua_State *L)
 {
@@ -280,8 +287,8 @@ static int internal_live(lua_State *L)
 static const luaL_Reg functions[] = {{"clock", hw_clock}, {"features", hw_features}, {"force", hw_force}, {NULL, NULL}};
 
 static const luaL_Reg internal[] = {{"width", internal_width}, {"fix_width", internal_fix_width},
-	{"live", internal_live}, {"load", internal_load}, {"peak", internal_peak}, {"rng", internal_rng},
-	{"kernels", internal_kernels}, {"ordered", internal_ordered}, {NULL, NULL}};
+	{"live", internal_live}, {"prompting", internal_prompting}, {"load", internal_load}, {"peak", internal_peak},
+	{"rng", internal_rng}, {"kernels", internal_kernels}, {"ordered", internal_ordered}, {NULL, NULL}};
 
 static const struct ql_attr force_attrs[] = {
 	{"level", QL_ATTR_STRING, QL_POSITIONAL, QL_CPU_LEVELS " native",

@@ -35,6 +35,11 @@ bool ql_width_script(void)
 	return !fixed && !at_prompt;
 }
 
+bool ql_width_at_prompt(void)
+{
+	return at_prompt && !fixed;
+}
+
 /* What COLUMNS says; 0: nothing that makes sense. */
 static int columns_of_environment(void)
 {

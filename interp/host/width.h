@@ -16,6 +16,8 @@ void ql_width_prompt(void);
 void ql_width_fix(void);
 /* true in scripts: neither at the prompt nor where outputs are kept, as in notebooks and tests. */
 bool ql_width_script(void);
+/* true at the prompt, where someone reads what is put out as it comes. */
+bool ql_width_at_prompt(void);
 /* Columns of a UTF-8 text, one for each character. */
 int ql_width_of(const char *text);
 /* Cuts the text after a word, at best after a comma, with " …", so that it takes at most `width` columns;

@@ -106,6 +106,9 @@ local function drawing(o)
 	return {temperature = temperature, topk = o.topk, topp = o.topp, minp = o.minp}
 end
 
+-- Where someone sees what comes, and Ctrl-C means this text, not the program.
+local function at_prompt() return internal.prompting() or internal.kernel ~= nil end
+
 local function printer(piece)
 	io.stdout:write(piece)
 	io.stdout:flush()
@@ -113,7 +116,7 @@ end
 
 local function stream_of(o, read)
 	local stream = o.stream
-	if stream == nil and read.kind == 'text' and read.one and internal.at_prompt() then stream = true end
+	if stream == nil and read.kind == 'text' and read.one and at_prompt() then stream = true end
 	if stream == true then
 		if not read.tokenizer then fail 'generate: stream: wanted a function of the tokens, or a tokenizer, got true without one' end
 		if #read.rows > 1 then fail('generate: stream: wanted a function for %d texts, got true', #read.rows) end
@@ -293,7 +296,7 @@ function methods.generate(m, given, options)
 	local _ <close> = internal.nograd()
 	if g.steps == 0 then
 		for _, row in ipairs(rows) do row.why = 'length' end
-	elseif internal.at_prompt() then
+	elseif at_prompt() then
 		internal.interruptible(run_rows, g, m, rows, o)
 	else
 		run_rows(g, m, rows, o)

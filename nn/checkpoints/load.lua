@@ -4,6 +4,7 @@ local nn, internal = _G.nn, select(2, ...)
 local base = internal.import 'interp/prelude/base'
 local codes = internal.import 'nn/packings/codes'
 local files = internal.import 'nn/base/files'
+local ends = internal.import 'nn/checkpoints/ends'
 local fields = internal.import 'nn/checkpoints/fields'
 local json = internal.import 'interp/prelude/json'
 local initial = internal.import 'nn/base/initial'
@@ -79,6 +80,7 @@ local function load_folder(folder)
 	local o = architecture.of_huggingface(c, t)
 	local m = finish(architecture, o, t, folder, 'huggingface')
 	m.origin.config, m.origin.packed, m.origin.shards = c.text, packed, getmetatable(given).shards
+	ends.of_folder(m.origin, folder, c.values)
 	return m
 end
 
@@ -87,7 +89,9 @@ local function load_gguf(file)
 	local name = fields.new(file, metadata)
 	local architecture = name:choice('general.architecture', known.gguf)
 	local c = fields.new(file, metadata, metadata['general.architecture'] .. '.')
-	return finish(architecture, architecture.of_gguf(c, t), t, file, 'gguf')
+	local m = finish(architecture, architecture.of_gguf(c, t), t, file, 'gguf')
+	ends.of_gguf(m.origin, file, metadata)
+	return m
 end
 
 local function load_llama2c(file)
@@ -162,7 +166,8 @@ writes the floats that m:dequantize() gives. What the model cannot compute (othe
 architectures and rules of rotary positions, experts) is an error, as is every tensor that is missing or left over. Scaled rotary
 positions are linear, llama3, yarn, and dynamic, which within the model's context is none; windows are those of Mistral and Qwen2.
 
-Token numbers count from 1: they are those of other programs plus one, as `data.tokenizer` gives them.]],
+Token numbers count from 1: they are those of other programs plus one, as `data.tokenizer` gives them. m:generate takes text where the file or
+folder has a tokenizer, and knows the tokens that end a text.]],
 	example = [[folder = data.find 'models/stories260K/hf/config.json'
 if folder then print(nn.load(folder:match '^(.*)/'))
 else print(pcall(nn.load, 'no/such/file.gguf')) end]]}
