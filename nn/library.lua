@@ -74,5 +74,6 @@ internal.import 'nn/quantize/fuse'
 internal.import 'nn/quantize/quantize'
 internal.import 'nn/graph/sites'
 internal.import 'nn/base/generate'
+internal.import('nn/base/decoder').compile = function(...) return internal.import 'nn/graph/stepwise'(...) end
 internal.import 'nn/base/summary'
 internal.import 'nn/checkpoints/load'

@@ -105,6 +105,22 @@ local function step_row(self, r)
 	return fill(m, rows_of(self.caches, r, 1, at), {ids}, have, self.device)
 end
 
+local WORTH = 32 -- steps for which a program is made
+
+-- One token for each row; the ops as a program, where there is one (nn/graph/stepwise.lua).
+local function step_all(self, ids)
+	local at, program = self.caches.at, self.program
+	self.left, self.since = self.left - 1, self.since + 1
+	if program == nil and self.left >= WORTH and self.since >= WORTH then
+		program = decoder.compile and decoder.compile(self.m, self.caches, #self.rows) or false
+		self.program, self.since = program, 0
+	end
+	if not program then return module.real(self.m(ids, self.caches)):select(2, 1) end
+	local y = program(ids, at.starts)
+	kvcache.advance(at, 1)
+	return module.real(y):select(2, 1)
+end
+
 function cached.step(self, tokens)
 	local full = false
 	for i, ids in ipairs(self.rows) do
@@ -113,7 +129,7 @@ function cached.step(self, tokens)
 	end
 	if not full then
 		tokens.dtype = 'int64'
-		return module.real(self.m(module.moved(tensor(tokens):unsqueeze(2), self.device), self.caches)):select(2, 1)
+		return step_all(self, module.moved(tensor(tokens):unsqueeze(2), self.device))
 	end
 	local list = {}
 	for r = 1, #self.rows do list[r] = step_row(self, r) end
@@ -127,7 +143,7 @@ function cached.keep(self, list)
 	for i, r in ipairs(list) do rows[i] = self.rows[r] end
 	local caches = {at = place_of(rows, self.device)}
 	for i, cache in ipairs(self.caches) do caches[i] = kvcache.copy(cache, list, self.room, caches.at) end
-	self.rows, self.caches = rows, caches
+	self.rows, self.caches, self.program = rows, caches, nil
 	return true
 end
 
@@ -143,7 +159,8 @@ local function shared(prompt, rows)
 end
 
 local function new_cached(m, rows, most, o)
-	local self = setmetatable({m = m, rows = {}, kv = o.kv, prompt = o.prompt, device = module.device(m), have = 0}, cached)
+	local self = setmetatable({m = m, rows = {}, kv = o.kv, prompt = o.prompt, device = module.device(m), have = 0, left = most, since = WORTH},
+		cached)
 	for i, ids in ipairs(rows) do self.rows[i] = table.move(ids, 1, #ids, 1, {}) end
 	for i, ids in ipairs(self.rows) do self.rows[i] = within(m, ids) end
 	if o.prompt then self.have = shared(o.prompt, self.rows) end
