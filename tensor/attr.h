@@ -33,6 +33,7 @@ enum ql_attr_type {
 /* QL_ATTR_TENSOR: the name of an operand that may be left out, after the others; in the order of the operands. `choices`: the kinds of its
  * dtype. The op itself finds it among its operands, by the dtype. */
 #define QL_OPERAND 8u
+#define QL_NOT_RESULT 16u /* QL_ATTR_SPEC: of something else than the result */
 
 struct ql_attr {
 	const char *name;

@@ -283,7 +283,7 @@ static const struct ql_spec *wanted_spec(const struct ql_call *call)
 	const struct ql_attr *a = call->op->doc.attrs;
 
 	for (int i = 0; a && call->attr && a[i].type != QL_ATTR_END; i++)
-		if (a[i].type == QL_ATTR_SPEC && call->attr[i].set)
+		if (a[i].type == QL_ATTR_SPEC && call->attr[i].set && !(a[i].flags & QL_NOT_RESULT))
 			return call->attr[i].spec;
 	return NULL;
 }

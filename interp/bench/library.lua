@@ -378,6 +378,7 @@ print(bench.load 'results.json'.sqnr)  --> 38.9
 os.remove 'results.json']]}
 function module.load(file) return files.load(file) end
 
+module.generate = internal.import 'interp/bench/generate'
 module.models = internal.import 'interp/bench/models'
 module.machine = internal.import 'interp/bench/machine'
 module.kernels = internal.import 'interp/bench/kernels'

@@ -3,7 +3,7 @@
 --   begin()        the logits after the rows, (rows, V)
 --   step(tokens)   the same after one more token for each row
 --   keep(list)     from now on only these rows, by number; false: rows that have ended stay and are not looked at
--- A Transformer has a cache of keys and values, in which rows may differ in length: positions behind the end of a row are written over.
+-- Close it (<close>). A Transformer has a cache of keys and values, in which rows may differ in length: positions behind the end of a row are written over.
 -- Recurrent layers carry their state; any other model processes the whole text at every step.
 local _, internal = ...
 local kvcache = internal.import 'nn/base/kvcache'
@@ -34,6 +34,7 @@ local function numbers(list, device) return module.moved(tensor {dtype = 'int64'
 
 local cached = {}
 cached.__index = cached
+cached.__close = function() end
 
 -- A function that picks the last position of each row, whose numbers count from `first`.
 local function last_of(rows, first, device)
@@ -106,6 +107,7 @@ local function step_row(self, r)
 end
 
 local WORTH = 32 -- steps for which a program is made
+decoder.WORTH = WORTH
 
 -- One token for each row; the ops as a program, where there is one (nn/graph/stepwise.lua).
 local function step_all(self, ids)
@@ -174,14 +176,19 @@ end
 local whole = {}
 whole.__index = whole
 
+-- Sets whether recurrent layers keep their state from call to call.
+local function carry(m, on)
+	module.walk(m, function(_, inner)
+		if module.class_of(inner).carry then module.class_of(inner).carry(inner, on) end
+	end)
+end
+
+whole.__close = function(self) carry(self.m, false) end
+
 local function logits_of(self, ids) return module.real(self.m(ids)):select(2, -1) end
 
 function whole.begin(self)
-	if self.carries then
-		module.walk(self.m, function(_, inner)
-			if module.class_of(inner).carry then module.class_of(inner).carry(inner, true) end
-		end)
-	end
+	carry(self.m, true)
 	self.all = block(self.rows, 1, self.device)
 	return logits_of(self, self.all)
 end

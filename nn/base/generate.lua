@@ -114,10 +114,11 @@ local function printer(piece)
 	io.stdout:flush()
 end
 
-local function stream_of(o, read)
+local function stream_of(m, o, read)
 	local stream = o.stream
 	if stream == nil and read.kind == 'text' and read.one and at_prompt() then stream = true end
 	if stream == true then
+		read.tokenizer = read.tokenizer or texts.tokenizer('generate', m)
 		if not read.tokenizer then fail 'generate: stream: wanted a function of the tokens, or a tokenizer, got true without one' end
 		if #read.rows > 1 then fail('generate: stream: wanted a function for %d texts, got true', #read.rows) end
 		return printer, true, true
@@ -210,20 +211,17 @@ local function going_on(d, rows)
 end
 
 local function run(g, d, rows)
-	local logits, left = d:begin(), #rows
+	local logits = d:begin()
 	while true do
 		local tokens = choose(g, logits, rows)
 		for i, row in ipairs(rows) do
 			if not row.why then append(g, row, tokens[i]) end
 		end
-		for i, row in ipairs(rows) do tokens[i] = row.ids[#row.ids] end
-		local before = rows
+		local left
 		rows, left = going_on(d, rows)
 		if left == 0 then return end
-		if rows ~= before then
-			tokens = {}
-			for i, row in ipairs(rows) do tokens[i] = row.ids[#row.ids] end
-		end
+		tokens = {}
+		for i, row in ipairs(rows) do tokens[i] = row.ids[#row.ids] end
 		logits = d:step(tokens)
 	end
 end
@@ -236,7 +234,8 @@ local function run_rows(g, m, rows, o)
 	for _, batch in ipairs(batches) do
 		local ids = {}
 		for i, row in ipairs(batch) do ids[i] = row.ids end
-		run(g, decoder.new(m, ids, g.steps, o), table.move(batch, 1, #batch, 1, {}))
+		local d <close> = decoder.new(m, ids, g.steps, o)
+		run(g, d, table.move(batch, 1, #batch, 1, {}))
 	end
 end
 
@@ -262,17 +261,23 @@ local function results(g, read, rows, device)
 	return read.list and list or padded(g, rows, device), why, n
 end
 
+local function least(set)
+	local found
+	for id in next, set do found = math.min(found or id, id) end
+	return found
+end
+
 local function settings(m, o, read)
-	local g = {steps = o.steps or 100, drawing = drawing(o), repetition = o.repetition ~= 1 and o.repetition or nil, tokenizer = read.tokenizer}
+	local g = {steps = o.steps or 100, drawing = drawing(o), repetition = o.repetition ~= 1 and o.repetition or nil, seed = o.seed}
 	g.stop, g.stop_texts = ends_of('stop', o.stop)
+	g.stream, g.as_text, g.prints = stream_of(m, o, read)
+	if #g.stop_texts > 0 then read.tokenizer = read.tokenizer or texts.tokenizer('generate', m) end
+	if #g.stop_texts > 0 and not read.tokenizer then fail 'generate: stop: wanted tokens, or a tokenizer= for texts, got text without one' end
+	g.tokenizer, g.wants_text = read.tokenizer, read.kind == 'text' or g.as_text or #g.stop_texts > 0
 	local eos = o.eos
 	if eos == nil then eos = own_ends(m, g.tokenizer) end
 	g.eos = ends_of('eos', eos)
-	if #g.stop_texts > 0 and not g.tokenizer then fail 'generate: stop: wanted tokens, or a tokenizer= for texts, got text without one' end
-	g.stream, g.as_text, g.prints = stream_of(o, read)
-	g.wants_text = read.kind == 'text' or g.as_text or #g.stop_texts > 0
-	g.pad = o.pad or math.min(next(g.eos) or 1)
-	g.seed = o.seed
+	g.pad = o.pad or next(g.eos) and least(g.eos) or 1
 	return g
 end
 

@@ -6,7 +6,11 @@ local base = internal.import 'interp/prelude/base'
 local fail, describe = base.fail, base.describe
 local kvcache = {}
 
-local FLOATS = {float32 = true, float16 = true, bfloat16 = true}
+-- Whether the text names floats that a cache keeps as they are.
+local function is_float(name)
+	local good, d = pcall(quant.dtype, name)
+	return good and d.float and (d.bits == 16 or d.bits == 32)
+end
 
 -- The spec of codes: without a block, a position of a head is one, as other positions must not change its scale.
 local function codes_of(what, given, width)
@@ -22,7 +26,7 @@ end
 
 local function format_of(what, given, width)
 	if given == nil then return {dtype = 'float32'} end
-	if type(given) == 'string' and FLOATS[given] then return {dtype = given} end
+	if type(given) == 'string' and is_float(given) then return {dtype = given} end
 	if type(given) ~= 'string' and type(given) ~= 'table' and type(given) ~= 'userdata' then
 		fail('%s: wanted float32, float16, bfloat16 or a spec, got %s', what, describe(given))
 	end

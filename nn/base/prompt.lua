@@ -123,7 +123,7 @@ function methods.loadprompt(m, file)
 	if not kv then fail('loadprompt: %s: wanted a file of p:save, got another', file) end
 	if metadata.model ~= hash_of(m) then fail('loadprompt: %s: wanted a prompt of this model, got one of another', file) end
 	local x = t.ids
-	if not base.is_tensor(x) or x:dim() ~= 1 or x:dtype() ~= 'int32' or x:size(1) < 1 or x:size(1) > m.context or x:min():item() < 1 or x:max():item() > m.vocab then
+	if not base.is_tensor(x) or x:dim() ~= 1 or quant.dtype(x:dtype()).float or x:quantized() or x:size(1) < 1 or x:size(1) > m.context or x:min():item() < 1 or x:max():item() > m.vocab then
 		fail('loadprompt: %s: ids: wanted 1 to %d numbers of tokens, got %s', file, m.context, describe(x))
 	end
 	local caches = m:cache(1, x:size(1), kv)

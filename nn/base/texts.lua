@@ -79,7 +79,7 @@ function texts.read(what, m, given, tokenizer)
 		local rows, t = of_texts(what, m, base.list(what, given), tokenizer)
 		return {rows = rows, kind = 'text', list = true, given = given, tokenizer = t}
 	end
-	local read = {kind = 'ids', tokenizer = texts.tokenizer(what, m, tokenizer)}
+	local read = {kind = 'ids', tokenizer = tokenizer ~= nil and texts.tokenizer(what, m, tokenizer) or nil} -- that of the file when it is needed
 	if type(first) == 'table' or base.is_tensor(first) then
 		read.rows, read.list = {}, true
 		for i, row in ipairs(base.list(what, given)) do

@@ -531,8 +531,8 @@ static const struct ql_attr attrs[] = {
 	{"softcap", QL_ATTR_FLOAT, 0, NULL, "scores become softcap * tanh(score / softcap)"},
 	{"cos", QL_ATTR_TENSOR, QL_OPERAND, "float", "cosines (positions, dims / 2) of all positions, instead of base"},
 	{"sin", QL_ATTR_TENSOR, QL_OPERAND, "float", "sines, of the same shape"},
-	{"kspec", QL_ATTR_SPEC, 0, NULL, "of codes in the cache of keys, in blocks along the last axis"},
-	{"vspec", QL_ATTR_SPEC, 0, NULL, "of codes in that of values"},
+	{"kspec", QL_ATTR_SPEC, QL_NOT_RESULT, NULL, "of codes in the cache of keys, in blocks along the last axis"},
+	{"vspec", QL_ATTR_SPEC, QL_NOT_RESULT, NULL, "of codes in that of values"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 

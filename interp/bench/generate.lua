@@ -1,0 +1,181 @@
+-- SPDX-License-Identifier: MIT
+-- bench.generate: how fast a language model reads a prompt and generates, beside the tokens a second that reading its weights allows. The
+-- steps are those of m:generate (nn/base/decoder.lua), with the likeliest token of each.
+local _, internal = ...
+local base = internal.import 'interp/prelude/base'
+local decoder = internal.import 'nn/base/decoder'
+local fit = internal.import 'nn/base/fit'
+local initial = internal.import 'nn/base/initial'
+local module = internal.import 'nn/base/module'
+local report = internal.import 'interp/prelude/report'
+local fail, describe = base.fail, base.describe
+local clock, tensor, sync = hw.clock, tensor, gpu.sync
+
+---------------------------------------------------------------- models
+
+local LLAMA = {norm = 'rmsnorm', act = 'swiglu', position = 'rope', bias = false}
+local WARMUP = 2 -- steps: the first makes the program
+
+-- A layer with random weights, quantized by itself, so that no more than one layer is there in floats.
+local function layer_of(inner, o)
+	local class, made = module.class_of(inner).name, nil
+	if class == 'Linear' then made = nn.Linear(inner.weight:size(2), inner.weight:size(1), {bias = inner.bias and true or false}) end
+	if class == 'Embedding' then made = nn.Embedding(inner.weight:size()) end
+	if not made then return nil end
+	made.weight:detach():mul_(0.02 / made.weight:detach():narrow(1, 1, 1):abs():max():item())
+	return nn.Sequential {made}:eval():quantize {mode = o.mode or 'dynamic', weight = o.weight, input = o.input}[1]
+end
+
+-- A Transformer of these shapes with random weights.
+local function random_model(shape, o)
+	local options = {}
+	for key, value in pairs(LLAMA) do options[key] = value end
+	for key, value in pairs(shape) do options[key] = value end
+	options.context = math.max(options.context or 0, (o.context or 128) + (o.steps or 64) + WARMUP, o.prompt or 512)
+	if not o.weight then return nn.Transformer(options):eval() end
+	options.tie = false
+	local m = initial.unset(nn.Transformer, options):eval()
+	module.walk(m, function(_, outer)
+		for _, child in ipairs(module.children(outer)) do
+			local made = layer_of(child.module, o)
+			if made then module.replace(outer, child.name, made) end
+		end
+	end)
+	module.each_tensor(m, function(_, x)
+		if not x:quantized() then x:detach():fill_(1) end -- of the norms
+	end)
+	module.mark_codes(m)
+	return m
+end
+
+-- Bytes of the weights that a step reads: those of all products.
+local function bytes_read(m)
+	local bytes, seen = 0, {}
+	module.walk(m, function(_, inner)
+		local weight = module.class_of(inner).name == 'Linear' and inner.weight
+		if weight and not seen[weight] then
+			seen[weight] = true
+			bytes = bytes + weight:nbytes()
+		end
+	end)
+	return bytes
+end
+
+---------------------------------------------------------------- measuring
+
+local function rows_of(m, count, length)
+	local rows = {}
+	for r = 1, count do
+		rows[r] = {}
+		for i = 1, length do rows[r][i] = (i * 7919 + r * 104729) % m.vocab + 1 end
+	end
+	return rows
+end
+
+local function median(list)
+	table.sort(list)
+	local n = #list
+	return n % 2 == 1 and list[n // 2 + 1] or (list[n // 2] + list[n // 2 + 1]) / 2
+end
+
+-- Seconds of a prompt, the best of the runs: whatever else ran can only have made one slower.
+local function prompt_seconds(m, batch, o)
+	local best = math.huge
+	for _ = 1, (o.runs or 3) do
+		local d <close> = decoder.new(m, rows_of(m, batch, o.prompt or 512), 1, {kv = o.kv})
+		local start = clock()
+		d:begin():select(1, 1):argmax():item()
+		best = math.min(best, clock() - start)
+	end
+	return best
+end
+
+-- Seconds of each step.
+local function step_seconds(m, batch, o)
+	local steps, times = o.steps or 64, {}
+	local d <close> = decoder.new(m, rows_of(m, batch, o.context or 128), math.max(steps + WARMUP, decoder.WORTH + 1), {kv = o.kv})
+	local tokens = d:begin():argmax(-1):totable()
+	for i = 1, steps + WARMUP do
+		local start = clock()
+		tokens = d:step(tokens):argmax(-1):totable()
+		sync()
+		if i > WARMUP then times[#times + 1] = clock() - start end
+	end
+	return times
+end
+
+local function measure(m, bytes, threads, batch, o)
+	tensor.threads(threads)
+	local kind = bytes < hw.features().l3 * 0.8 and 'l3' or 'read'
+	local most = internal.limit(kind, 0.1)
+	local prompt, times = prompt_seconds(m, batch, o), step_seconds(m, batch, o)
+	most = math.max(most or 0, internal.limit(kind, 0.1) or 0)
+	local middle = median(times)
+	local row = {threads = threads, batch = batch, prompt = o.prompt or 512, prompt_rate = batch * (o.prompt or 512) / prompt, context = o.context or 128,
+		steps = #times, ms = middle * 1e3, min = times[1] * 1e3, rate = batch / middle, bytes = bytes, kv = type(o.kv) == 'string' and o.kv or nil}
+	if most > 0 then row.limit, row.most, row.share = kind, most * 1e9 / bytes * batch, middle > 0 and bytes / middle / (most * 1e9) or nil end
+	return row
+end
+
+---------------------------------------------------------------- the function
+
+local entry = base.doc {name = 'bench.generate', usage = "bench.generate(m)  bench.generate({vocab=32000, d=288, heads=6, layers=6, ff=768}, {weight='int4:32'})",
+	text = [[How fast a language model is: a report with prompt_rate, the tokens a second of a prompt of prompt= tokens (the fastest of runs=), and rate, the
+tokens a second that are generated (of all rows of the batch, by the median of steps= steps; ms, and min of the fastest one) after context= tokens.
+bytes are those of the weights that a step reads; most is the rate that reading them allows by what this machine read beside the run, from memory
+(limit 'read') or, if they fit there, from the last cache ('l3'); share is rate / most. A row for each number of threads= and batch=.
+
+Instead of a model: the shapes of an nn.Transformer, a Llama unless they say otherwise, with random weights, in the format weight= (default: float32) and
+mode= of m:quantize (default dynamic).]],
+	options = {{'weight', 'spec', 'of random weights'}, {'mode', 'text', 'dynamic (default) or weight_only'}, {'input', 'spec', 'of dynamic inputs'},
+		{'prompt', 'positive integer', 'tokens of the prompt (default 512)'}, {'context', 'positive integer', 'tokens before generation (default 128)'},
+		{'steps', 'positive integer', 'measured (default 64)'}, {'runs', 'positive integer', 'of the prompt (default 3)'},
+		{'batch', 'any', 'rows, or a list of such numbers (default 1)'}, {'threads', 'any', 'or a list (default: those in force)'},
+		{'kv', 'any', 'format of the cache, as in m:generate'}},
+	example = [[r = bench.generate({vocab=32, d=32, heads=2, layers=1, ff=64}, {weight='int8:32', prompt=8, context=4, steps=3})
+print(#r, r[1].rate > 0, r[1].prompt_rate > 0)  --> 1 true true]]}
+
+local function counts(name, given, default)
+	local list = type(given) == 'table' and not getmetatable(given) and base.list('generate: ' .. name, given) or {given or default}
+	for i, n in ipairs(list) do
+		if math.type(n) ~= 'integer' or n < 1 or n > 256 then fail('generate: %s: item %d: wanted an integer from 1 to 256, got %s', name, i, describe(n)) end
+	end
+	return list
+end
+
+local function model_of(given, o)
+	if module.is_module(given) then
+		if o.weight or o.mode or o.input then fail('generate: %s: wanted shapes with it, got a model', o.weight and 'weight' or o.mode and 'mode' or 'input') end
+		if not module.class_of(given).cache or not module.class_of(given).list then fail('generate: wanted an nn.Transformer or its shapes, got %s', describe(given)) end
+		return given
+	end
+	if type(given) ~= 'table' or getmetatable(given) then fail('generate: wanted a model, or a table of shapes {vocab=, d=, …}, got %s', describe(given)) end
+	if o.mode and not o.weight then fail 'generate: mode: wanted weight= with it, got none' end
+	return random_model(given, o)
+end
+
+return function(given, options)
+	local o = base.options(entry, options)
+	local threads, batches, before = counts('threads', o.threads, tensor.threads()), counts('batch', o.batch, 1), tensor.threads()
+	local seed, position = internal.rng(20240229, 0)
+	local _ <close> = setmetatable({}, {__close = function()
+		internal.rng(seed, position)
+		tensor.threads(before)
+	end})
+	local m = model_of(given, o)
+	local needed = math.max((o.context or 128) + (o.steps or 64) + WARMUP, o.prompt or 512)
+	if m.context < needed then fail('generate: wanted a prompt and steps within the context of %d tokens, got %d', m.context, needed) end
+	local _ <close> = fit.in_mode(m, false)
+	local _ <close> = internal.nograd()
+	local bytes, rows = bytes_read(m), {columns = {'threads', 'batch', 'kv', 'prompt', 'prompt_rate', 'context', 'steps', 'ms', 'min', 'rate', 'bytes', 'limit', 'most', 'share',
+		'level', 'load', 'machine'}, note = 'tokens a second: prompt_rate, rate, most'}
+	local f = hw.features()
+	for _, n in ipairs(threads) do
+		for _, batch in ipairs(batches) do
+			local row = measure(m, bytes, n, batch, o)
+			row.level, row.load, row.machine = f.level, internal.load(), f.name
+			rows[#rows + 1] = row
+		end
+	end
+	return report(rows)
+end
