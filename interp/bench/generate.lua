@@ -5,48 +5,13 @@ local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local decoder = internal.import 'nn/base/decoder'
 local fit = internal.import 'nn/base/fit'
-local initial = internal.import 'nn/base/initial'
 local module = internal.import 'nn/base/module'
+local random_model = internal.import 'interp/bench/random_model'
 local report = internal.import 'interp/prelude/report'
 local fail, describe = base.fail, base.describe
 local clock, tensor, sync = hw.clock, tensor, gpu.sync
 
----------------------------------------------------------------- models
-
-local LLAMA = {norm = 'rmsnorm', act = 'swiglu', position = 'rope', bias = false}
 local WARMUP = 2 -- steps: the first makes the program
-
--- A layer with random weights, quantized by itself, so that no more than one layer is there in floats.
-local function layer_of(inner, o)
-	local class, made = module.class_of(inner).name, nil
-	if class == 'Linear' then made = nn.Linear(inner.weight:size(2), inner.weight:size(1), {bias = inner.bias and true or false}) end
-	if class == 'Embedding' then made = nn.Embedding(inner.weight:size()) end
-	if not made then return nil end
-	made.weight:detach():mul_(0.02 / made.weight:detach():narrow(1, 1, 1):abs():max():item())
-	return nn.Sequential {made}:eval():quantize {mode = o.mode or 'dynamic', weight = o.weight, input = o.input}[1]
-end
-
--- A Transformer of these shapes with random weights.
-local function random_model(shape, o)
-	local options = {}
-	for key, value in pairs(LLAMA) do options[key] = value end
-	for key, value in pairs(shape) do options[key] = value end
-	options.context = math.max(options.context or 0, (o.context or 128) + (o.steps or 64) + WARMUP, o.prompt or 512)
-	if not o.weight then return nn.Transformer(options):eval() end
-	options.tie = false
-	local m = initial.unset(nn.Transformer, options):eval()
-	module.walk(m, function(_, outer)
-		for _, child in ipairs(module.children(outer)) do
-			local made = layer_of(child.module, o)
-			if made then module.replace(outer, child.name, made) end
-		end
-	end)
-	module.each_tensor(m, function(_, x)
-		if not x:quantized() then x:detach():fill_(1) end -- of the norms
-	end)
-	module.mark_codes(m)
-	return m
-end
 
 -- Bytes of the weights that a step reads: those of all products.
 local function bytes_read(m)
@@ -143,6 +108,9 @@ local function counts(name, given, default)
 	return list
 end
 
+-- Positions that a run needs.
+local function context_of(o) return math.max((o.context or 128) + (o.steps or 64) + WARMUP, o.prompt or 512) end
+
 local function model_of(given, o)
 	if module.is_module(given) then
 		if o.weight or o.mode or o.input then fail('generate: %s: wanted shapes with it, got a model', o.weight and 'weight' or o.mode and 'mode' or 'input') end
@@ -151,7 +119,7 @@ local function model_of(given, o)
 	end
 	if type(given) ~= 'table' or getmetatable(given) then fail('generate: wanted a model, or a table of shapes {vocab=, d=, …}, got %s', describe(given)) end
 	if o.mode and not o.weight then fail 'generate: mode: wanted weight= with it, got none' end
-	return random_model(given, o)
+	return random_model(given, o, context_of(o))
 end
 
 return function(given, options)
@@ -163,8 +131,7 @@ return function(given, options)
 		tensor.threads(before)
 	end})
 	local m = model_of(given, o)
-	local needed = math.max((o.context or 128) + (o.steps or 64) + WARMUP, o.prompt or 512)
-	if m.context < needed then fail('generate: wanted a prompt and steps within the context of %d tokens, got %d', m.context, needed) end
+	if m.context < context_of(o) then fail('generate: wanted a prompt and steps within the context of %d tokens, got %d', m.context, context_of(o)) end
 	local _ <close> = fit.in_mode(m, false)
 	local _ <close> = internal.nograd()
 	local bytes, rows = bytes_read(m), {columns = {'threads', 'batch', 'kv', 'prompt', 'prompt_rate', 'context', 'steps', 'ms', 'min', 'rate', 'bytes', 'limit', 'most', 'share',

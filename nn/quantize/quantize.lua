@@ -86,8 +86,14 @@ local function float_bytes(layer)
 	return bytes, count
 end
 
--- made: codes of shared weights, by weight and spec.
-local function codes_of(weight, q, made)
+-- made: codes of shared weights, by weight and spec. Codes of a file (nn.load) stay as they are.
+local function codes_of(name, weight, q, made)
+	if weight:quantized() then
+		if tostring(weight:spec()) ~= tostring(q.weight) then
+			fail("quantize: %s: weight: wanted that of its codes, '%s', got '%s'; m:dequantize() gives floats", name, tostring(weight:spec()), tostring(q.weight))
+		end
+		return weight
+	end
 	local value, key = flat(weight:detach(), q), tostring(q.weight) .. tostring(q.weight.observer)
 	if q.weight.scale then return module.weight_codes(value, q.weight) end
 	made[weight] = made[weight] or {}
@@ -95,11 +101,11 @@ local function codes_of(weight, q, made)
 	return made[weight][key]
 end
 
-local function quantize_weights(layer, q, made)
+local function quantize_weights(name, layer, q, made)
 	local before, after, count = 0, 0, 0
 	for _, field in ipairs(module.weights(layer)) do
 		local weight = rawget(layer, field)
-		local codes = codes_of(weight, q, made)
+		local codes = codes_of(name, weight, q, made)
 		before, after, count = before + weight:nbytes(), after + codes:nbytes(), count + weight:nelem()
 		rawset(layer, field, codes)
 	end
@@ -218,7 +224,7 @@ local function quantize_layer(name, layer, o, made)
 	if o.output then q.output = check_output(name, layer, mode, o.output) end
 	q.given_output = o.output ~= nil or nil
 	if mode == 'dynamic' then q.input = not module.class_of(layer).no_input and quant.spec(o.input) or nil end
-	local before, after, count = quantize_weights(layer, q, made)
+	local before, after, count = quantize_weights(name, layer, q, made)
 	rawset(layer, 'frozen', mode)
 	rawset(layer, 'quantized', q)
 	return {name = name, kind = module.class_of(layer).name, mode = mode, weight = q.weight.name,
@@ -327,8 +333,10 @@ end
 
 -- The options that a layer's rule requests; or nil and why it stays float.
 local function wanted_of(name, layer, chosen, options, mode)
-	local weight = chosen.weight or options.weight or 'int8/1'
-	local wanted = {mode = check_mode(chosen.mode or mode), weight = weight, optional = chosen.optional, output = rules.output(chosen, options),
+	local own = rawget(layer, 'weight')
+	own = own and own:quantized() and own:spec() or nil -- of a file: nn.load
+	local weight = chosen.weight or options.weight or own or 'int8/1'
+	local wanted = {mode = check_mode(chosen.mode or mode), weight = weight, optional = chosen.optional or own ~= nil, output = rules.output(chosen, options),
 		asked = chosen.input or options.input, input = chosen.input or options.input or (mode == 'train' and 'int8' or 'uint8')}
 	if TRAINED[wanted.mode] then return wanted end
 	if rules.is_float(quant.spec(weight)) then return nil, "the spec of its weight is 'float32'" end
@@ -399,7 +407,7 @@ m:verify(x) compares both.
 Results have the dtype of the input; float16 results are rounded once, after scales and bias in float32. In all modes except qat and
 train batch norm is folded first (fuse=false: not).
 
-weight=, input= and output= are specs. In mode static a spec with scale= (and zero_point=) needs no calibration; others get the
+weight=, input= and output= are specs; weights that nn.load has read as codes stay as they are, in their own format. In mode static a spec with scale= (and zero_point=) needs no calibration; others get the
 calibrated range. output=, which always needs a scale, makes a layer return codes.
 
 rules= is a list of {pattern, spec} or {pattern, mode=, weight=, input=, output=, emit=}; the first match applies. A spec of false or

@@ -13,6 +13,8 @@
                                             within the network. Writes outputs to DIR/out.npz; prints how many of the codes are equal, how many
                                             there are, by how much others are off, and how many differ where each layer is given the codes wanted
   judge.py load FILE ...                    prints milliseconds to make a session with basic optimization, the least of five
+  judge.py generate FILE THREADS PROMPT CONTEXT STEPS   prints tokens a second of llama.cpp: of a prompt, the best of three, and of
+                                            generation after CONTEXT tokens, by the median of STEPS steps
 
 Models have random weights (seed 0). EXPORTER is torchscript or dynamo (torch.onnx.export).
 """
@@ -257,6 +259,25 @@ def codes(path, out):
     print(sum(int((d == 0).sum()) for d in off), sum(d.size for d in off), max([int(d.max()) for d in off] + [0]), alone)
 
 
+def generate(path, threads, prompt, context, steps):
+    import llama_cpp
+    model = llama_cpp.Llama(path, n_ctx=max(prompt, context + steps + 1), n_batch=max(prompt, context), n_ubatch=max(prompt, context), n_threads=threads,
+                            n_threads_batch=threads, verbose=False)
+
+    def fill(count):
+        model.reset()
+        start = time.perf_counter()
+        model.eval([i * 7919 % model.n_vocab() for i in range(count)])
+        return time.perf_counter() - start
+    best, times = min(fill(prompt) for _ in range(3)), []
+    fill(context)
+    for i in range(steps):
+        start = time.perf_counter()
+        model.eval([i + 1])
+        times.append(time.perf_counter() - start)
+    print(prompt / best, 1 / sorted(times)[len(times) // 2])
+
+
 def load(paths):
     import onnxruntime as ort
     for path in paths:
@@ -284,5 +305,7 @@ if __name__ == '__main__':
         static(*rest)
     elif what == 'time':
         time_of(*rest)
+    elif what == 'generate':
+        generate(rest[0], *map(int, rest[1:]))
     else:
         load(rest)

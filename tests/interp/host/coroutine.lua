@@ -289,3 +289,24 @@ it('a module that is traced may not yield', function()
 	assert(not ok and message:find 'attempt to yield across a C%-call boundary', message)
 	assert(#graph.trace(nn.Linear(2, 2), tensor.ones(2, 2)).inputs == 1)
 end)
+
+it('internal.interruptible ends with Ctrl-C, and the program goes on', function()
+	local tools = dofile 'tests/tools/scratch.lua'
+	local script = os.tmpname()
+	local handle = assert(io.open(script, 'w'))
+	handle:write [[
+		local internal = debug.getregistry()['quoll.internal']
+		print(internal.interruptible(function(a) return a, 2 end, 1))
+		print(pcall(internal.interruptible, error, 'other'))
+		local closed = false
+		print(internal.interruptible(function()
+			local _ <close> = setmetatable({}, {__close = function() closed = true end})
+			io.popen('kill -INT $PPID'):close()
+			while true do end
+		end))
+		print(closed, pcall(error, 'later'))
+	]]
+	handle:close()
+	local out = tools.output(('env --default-signal=INT timeout 20 %s %s 2>&1; echo "status $?"'):format(tools.program, script))
+	assert(out == 'true\t1\t2\nfalse\tother\nfalse\ntrue\tfalse\tlater\nstatus 0\n', out)
+end)

@@ -71,3 +71,19 @@ quant.gguf(nn.Transformer(LLAMA), {file = 'x.bin'})            --> error: gguf: 
 quant.gguf(nn.Transformer(LLAMA), {file = FILE, rules = {}})   --> error: gguf: rules: wanted weight= beside them
 quant.gguf(nn.Transformer(LLAMA), {file = FILE, weight = 'int8/1'})  --> error: wanted floats, int8 to int64, or a format of GGUF
 quant.gguf(nn.Transformer {vocab = 4, d = 4, heads = 2, layers = 1, act = 'relu'}, {file = FILE})  --> error: gguf: wanted a Transformer of Llama's kind
+
+it('codes of a file stay as they are in modes dynamic and weight_only', function()
+	local file = os.tmpname() .. '.gguf'
+	local float = nn.Transformer {vocab = 32, d = 32, heads = 2, layers = 1, ff = 64, norm = 'rmsnorm', act = 'swiglu', position = 'rope', bias = false}:eval()
+	quant.gguf(float, {file = file, weight = 'q4_0'})
+	local m = nn.load(file)
+	local q, rows = m:quantize {mode = 'dynamic'}
+	local up, own = q[1].ff.up.weight, m[1].ff.up.weight
+	assert(up:codes():eq(own:codes()):all():item() and tostring(up:spec()) == 'q4_0' and rows:where {name = 'block1.ff.up'}[1].mode == 'dynamic')
+	local ids = tensor {{1, 5, 9, 2}, dtype = 'int64'}
+	local want = tensor.nograd(function() return m(ids) end)
+	assert(tensor.nograd(function() return q(ids) end):error(want).sqnr > 25)
+	assert(tensor.nograd(function() return m:quantize {mode = 'weight_only'}(ids) end):error(want).sqnr > 100)
+	local ok, message = pcall(m.quantize, m, {mode = 'dynamic', weight = 'int8/1'})
+	assert(not ok and message:find("weight: wanted that of its codes, 'q4_0', got 'int8/1'", 1, true), message)
+end)
