@@ -66,7 +66,8 @@ p:save 'p.safetensors' stores it, m:loadprompt reads it. kv= is the format of th
 	[[m = nn.Transformer{vocab=10, d=8, heads=2, layers=1, ff=16}
 p = m:prompt {1, 5, 3, 2}
 a = m:generate({1, 5, 3, 2, 4}, {steps=3, prompt=p})
-print(#p, a:eq(m:generate({1, 5, 3, 2, 4}, {steps=3})):all():item())  --> 4 true]],
+b = m:generate({1, 5, 3, 2, 4}, {steps=3})
+print(#p, a:eq(b):all():item())  --> 4 true]],
 	{{'kv', 'any', "format of the cache (default float32)"}, {'tokenizer', 'any', 'of a text: data.tokenizer or the name of its file'}})
 function methods.prompt(m, given, options)
 	check_model('prompt', m)

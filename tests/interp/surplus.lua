@@ -131,7 +131,7 @@ local before = {
 	['graph:export'] = {traced}, ['graph:match'] = {traced, {}}, ['graph:pass'] = false, ['graph:plan'] = {traced}, ['graph:print'] = {traced},
 	['graph:quantize'] = {traced}, ['graph:run'] = {traced, x}, ['hw.force'] = false, ['hw.efficient'] = false, ['hw.recommend'] = {}, ['hw.tune'] = {{op = 'matmul', m = 1, n = 8, k = 8}},
 	['jupyter.display'] = {x}, ['module:calibrate'] = {model, {x}}, ['module:evaluate'] = {model, batches}, ['module:fit'] = {model, batches},
-	['module:generate'] = {model, tensor{1, dtype = 'int32'}}, ['module:prompt'] = {language, {1}}, ['module:load'] = {model, 'f.npz'}, ['module:quantize'] = {model},
+	['module:generate'] = {model, tensor{1, dtype = 'int32'}}, ['module:prompt'] = {language, {1}}, ['bench.generate'] = {language}, ['module:load'] = {model, 'f.npz'}, ['module:quantize'] = {model},
 	['observer:plot'] = {quant.observer 'int8'}, ['optim.adam'] = {parameter}, ['optim.adamw'] = {parameter}, ['optim.adagrad'] = {parameter}, ['optim.rmsprop'] = {parameter}, ['optim.clip'] = {parameter},
 	['optim.cosine'] = {}, ['optim.onecycle'] = {}, ['optim.sgd'] = {parameter}, ['optim.step'] = {}, ['report:plot'] = false, ['report:group'] = {report{{a = 1}}, 'a', 'count'}, ['report:mean'] = {report{{a = 1}}, 'a', 'a'},
 	['report:pivot'] = {report{{a = 1}}}, ['report:show'] = {report{{a = 1}}}, ['report:text'] = {report{{a = 1}}}, report = false, ['graph.trace'] = {model, x},
