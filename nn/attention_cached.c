@@ -12,6 +12,7 @@
 #include "tensor/kernels/kernels.h"
 #include "tensor/loops/exponentials.h"
 #include "tensor/loops/lanes.h"
+#include "tensor/narrow.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
 
@@ -68,9 +69,21 @@ QL_SIMD(void, add_rows,
 				y[i] += p[j] * rows[j * stride + i];
 	})
 
+/* Rows of 16 bits: at once where one follows the other. */
+static void widen(int variant, const struct ql_cached_rows *c, int64_t at, int64_t n, int64_t d, float *buffer)
+{
+	const char *data = c->data;
+	int64_t size = ql_dtypes[c->dtype].bits / 8;
+
+	if (c->row == d && ql_narrow_to_f32(variant, c->dtype, n * d, data + at * size, buffer))
+		return;
+	for (int64_t j = 0; j < n; j++)
+		ql_dtypes[c->dtype].to_f32(c->data, at + j * c->row, 1, d, buffer + j * d);
+}
+
 /* Rows `first` and later of a head as float32: in place, or converted into `buffer`. */
-static const float *rows_of(const struct ql_cached_rows *c, int64_t batch, int64_t head, int64_t first, int64_t n,
-	int64_t d, float *buffer, int64_t *stride)
+static const float *rows_of(int variant, const struct ql_cached_rows *c, int64_t batch, int64_t head, int64_t first,
+	int64_t n, int64_t d, float *buffer, int64_t *stride)
 {
 	int64_t at = batch * c->batch + head * c->head + first * c->row;
 
@@ -79,12 +92,10 @@ static const float *rows_of(const struct ql_cached_rows *c, int64_t batch, int64
 		return (const float *)c->data + at;
 	}
 	*stride = d;
-	for (int64_t j = 0; j < n; j++)
-		if (c->decoder)
-			ql_decoder_read(
-				c->decoder, (batch * c->heads + head) * c->room + first + j, 0, d, buffer + j * d);
-		else
-			ql_dtypes[c->dtype].to_f32(c->data, at + j * c->row, 1, d, buffer + j * d);
+	if (c->decoder)
+		ql_decoder_read(c->decoder, (batch * c->heads + head) * c->room + first, 0, n * d, buffer);
+	else
+		widen(variant, c, at, n, d, buffer);
 	return buffer;
 }
 
@@ -111,7 +122,7 @@ static void query(const struct job *j, int64_t batch, int64_t shared, int64_t t,
 	for (int64_t i = 0; i < n; i += CHUNK) {
 		int64_t part = ql_min64(CHUNK, n - i);
 
-		rows = rows_of(&a->k, batch, shared, from + i, part, a->d, buffer, &stride);
+		rows = rows_of(j->variant, &a->k, batch, shared, from + i, part, a->d, buffer, &stride);
 		for (int64_t u = 0; u < j->users; u++)
 			dots[j->variant](part, a->d, a->q + at + u * a->d, rows, stride, (float)a->scale,
 				scores + u * j->most + i);
@@ -123,7 +134,7 @@ static void query(const struct job *j, int64_t batch, int64_t shared, int64_t t,
 	for (int64_t i = 0; i < n; i += CHUNK) {
 		int64_t part = ql_min64(CHUNK, n - i);
 
-		rows = rows_of(&a->v, batch, shared, from + i, part, a->d, buffer, &stride);
+		rows = rows_of(j->variant, &a->v, batch, shared, from + i, part, a->d, buffer, &stride);
 		for (int64_t u = 0; u < j->users; u++)
 			add_rows[j->variant](part, a->d, scores + u * j->most + i, rows, stride, a->y + at + u * a->d);
 	}
