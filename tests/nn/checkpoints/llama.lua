@@ -98,11 +98,30 @@ it('.gguf', function()
 	keys['llama.attention.layer_norm_rms_epsilon'], keys['llama.rope.freq_base'] = 1e-6, 10000.0
 	tensor.save(file, tools.gguf_names(tools.llama {bias = true, outbias = true}, neighbours), {metadata = keys})
 	tools.check(nn.load(file), GOLDEN.llama_bias)
+	local function scaling(more, t)
+		local all = {}
+		for key, value in pairs(keys) do all[key] = value end
+		for key, value in pairs(more) do all['llama.rope.' .. key] = value end
+		tensor.save(file, t or tools.gguf_names(tools.llama {}, neighbours), {metadata = all})
+		return nn.load(file)[1].attention.ropescaling
+	end
+	assert(scaling {['scaling.factor'] = 4.0}.factor == 4 and scaling {['scale_linear'] = 2.0}.type == 'linear')
+	assert(scaling {['scaling.type'] = 'none', ['scaling.factor'] = 4.0} == false and scaling {['scaling.type'] = 'linear'} == false)
+	local yarn = scaling {['scaling.type'] = 'yarn', ['scaling.factor'] = 4.0, ['scaling.original_context_length'] = 8, ['scaling.attn_factor'] = 0.5}
+	assert(yarn.original == 8 and math.abs(yarn.attentionfactor - 0.5 * (0.1 * math.log(4) + 1)) < 1e-7)
+	local t = tools.gguf_names(tools.llama {}, neighbours)
+	t['rope_freqs.weight'] = tensor{1, 8}
+	assert(scaling({}, t).factors[2] == 8)
+	local ok, message = pcall(scaling, {['scaling.type'] = 'yarn', ['scaling.factor'] = 2.0}, t)
+	assert(not ok and message:find('rope.scaling.type: wanted none beside rope_freqs.weight, got yarn', 1, true), message)
+	t['rope_freqs.weight'] = tensor.ones(3)
+	ok, message = pcall(scaling, {}, t)
+	assert(not ok and message:find('rope_freqs.weight: wanted (2) numbers, got float32(3)', 1, true), message)
 	local function refused(key, value, want)
 		local before = keys[key]
 		keys[key] = value
 		tensor.save(file, tools.gguf_names(tools.llama {}, neighbours), {metadata = keys})
-		local ok, message = pcall(nn.load, file)
+		ok, message = pcall(nn.load, file)
 		assert(not ok and message:find(want, 1, true) and not message:find '\n', message)
 		keys[key] = before
 	end
