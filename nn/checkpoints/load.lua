@@ -28,7 +28,7 @@ for _, file in ipairs(internal.registry 'nn/packings') do
 	methods[method.method] = method
 end
 
-local OWN = {halves = true, columns = true, gamma = true, answers = true, twice = true} -- options of architectures, not of the module
+local OWN = {halves = true, columns = true, gamma = true, answers = true, twice = true, packed = true} -- options of architectures, not of the module
 
 -- A module whose parameters the caller sets.
 local function unset(architecture, o)
@@ -78,6 +78,7 @@ local function load_folder(folder)
 	local given = tensors()
 	local t, packed = unpacked(c, architecture, given)
 	local o = architecture.of_huggingface(c, t)
+	o.packed = packed
 	local m = finish(architecture, o, t, folder, 'huggingface')
 	m.origin.config, m.origin.packed, m.origin.shards = c.text, packed, getmetatable(given).shards
 	ends.of_folder(m.origin, folder, c.values)

@@ -57,6 +57,12 @@ local function reorder(m, rows, given, kind)
 	end)
 end
 
+-- Whether it is a bias of zeros of a layer with packed codes: AutoGPTQ once gave one to each layer.
+local function is_empty(name, value, o)
+	local layer = name:match '^(.*)%.bias$'
+	return layer and o.packed and o.packed[layer] and value:eq(0):all():item()
+end
+
 -- given: name -> tensor; from: what messages call it; kind: 'huggingface' or 'gguf'; file: the tensors
 -- as they were read, of which given is made. Returns m and the tensors that it does not use.
 function place.load(m, architecture, o, given, from, kind, file)
@@ -76,6 +82,7 @@ function place.load(m, architecture, o, given, from, kind, file)
 		for _, pattern in ipairs(architecture.ignored or {}) do
 			if name:find(pattern) then left[name] = given[name] end
 		end
+		if is_empty(name, given[name], o) then left[name] = given[name] end
 		if not left[name] and (o.tie == false or name ~= architecture.head[kind]) then extra[#extra + 1] = name end
 	end
 	result.extra = extra

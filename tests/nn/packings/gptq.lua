@@ -70,6 +70,17 @@ it('scales of 0', function()
 	end
 end)
 
+it('biases of zeros that the model has not', function()
+	local all = layer(4, 8)
+	all.bias = tensor.zeros(32)
+	local folder = tools.folder(CONFIG:format(4, 8, ''), all)
+	local m = nn.load(folder)
+	assert(m[1].attention.query.bias == nil or m[1].attention.query.bias == false)
+	tools.same(m, folder)
+	all.bias = tensor.ones(32)
+	tools.refused('1 extra: model.layers.0.self_attn.q_proj.bias', CONFIG:format(4, 8, ''), all)
+end)
+
 it('a model with an order of inputs: graphs, C, files, no second quantization', function()
 	local m = nn.load((tools.folder(CONFIG:format(4, 8, ''), (layer(4, 8, {shuffled = true})))))
 	local ids = tensor{{1, 5, 20}, {3, 3, 9}, dtype = 'int32'}
