@@ -465,6 +465,9 @@ function sections.run()
 		end
 	end
 	tensor.threads(before)
+	return rows
+end
+
 ---------------------------------------------------------------- generation
 
 -- {name, million parameters, shapes}

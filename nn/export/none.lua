@@ -7,6 +7,7 @@ return {
 	rand = RANDOM, randn = RANDOM, randint = RANDOM, dropout = RANDOM .. '; in use nn.Dropout is left out',
 	empty = 'its elements have no values', maskedselect = SIZES .. '; tensor.where and sums of products with a mask keep sizes',
 	sample = 'it draws tokens for m:generate; C takes the logits of the model', cachedattention = 'it writes into its operands, caches of m:generate; nn.attention has C',
+	split = 'graphs have its pieces as views (narrow)',
 	nonzero = SIZES, unique = SIZES, bincount = SIZES .. '; x:onehot(n):sum(1) counts numbers up to n',
 	mse = LOSS, l1 = LOSS, smoothl1 = LOSS, huber = LOSS, kldiv = LOSS, crossentropy = LOSS, nll = LOSS, bce = LOSS, bcelogits = LOSS,
 }

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Ops that a graph has as several nodes, so that passes, forms and exported C need only one shape of them. Each function gives the steps
--- of a call as a list of {op, operands, attrs, results}, the last of which has the results of the call, or nil.
+-- of a call as a list of {op, operands, attrs, results}, the last of which has the results of the call, or each one of them, or nil.
 local _, internal = ...
 local expand = {}
 
@@ -43,6 +43,18 @@ function expand.einsum(operands, attrs, results)
 		local step = {op = 'einsum', operands = {product, operands[i]}, attrs = {equation = ('%s,%s->%s'):format(term, terms[i], result)}}
 		step.results = last and results or {internal.op 'einsum'(step.attrs.equation, product, operands[i])}
 		steps[#steps + 1], term, product = step, result, step.results[1]
+	end
+	return steps
+end
+
+-- Pieces along an axis as views of their own, of which each may keep codes.
+function expand.split(operands, attrs, results)
+	local x, steps, start = operands[1], {}, 1
+	local axis = attrs.axis or 1
+	axis = axis < 0 and x:dim() + 1 + axis or axis
+	for i, part in ipairs(results) do
+		steps[i] = {op = 'narrow', operands = {x}, attrs = {axis = axis, start = start, length = part:size(axis)}, results = {part}}
+		start = start + part:size(axis)
 	end
 	return steps
 end

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- Ops that reorder, select or repeat elements of any type: permute, transpose, t, narrow, slice, select, expand, split, tile,
+-- Ops that reorder, select or repeat elements of any type: permute, transpose, t, narrow, slice, select, expand, tile,
 -- repeatinterleave, diag, depthtospace, spacetodepth.
 local _, internal = ...
 local axes = internal.import 'nn/export/axes'
@@ -50,19 +50,8 @@ function VIEWS.expand(_, shape, s, result)
 	return 0, made
 end
 
-local copy = {ops = {'split', 'tile', 'repeatinterleave', 'diag', 'depthtospace', 'spacetodepth'}}
+local copy = {ops = {'tile', 'repeatinterleave', 'diag', 'depthtospace', 'spacetodepth'}}
 for name in next, VIEWS do copy.ops[#copy.ops + 1] = name end
-
--- Pieces along an axis.
-local function split(e, node)
-	local x, f = e:input(node, 1, 'plain')
-	local strides = axes.dense(f.shape)
-	local axis = axes.at(node.attrs.axis or 1, #f.shape)
-	for i = 1, #node.results do
-		local y, g = e:output(node, nil, i)
-		axes.copy(e, node, g.ctype, g.shape, axes.moved(x, (i - 1) * node.attrs.size * strides[axis]), strides, y)
-	end
-end
 
 -- Each axis of the result is split into an axis of repetitions and one of x.
 local function tile(e, node)
@@ -144,7 +133,7 @@ local function diag(e, node)
 	axes.copy(e, node, g.ctype, {f.count // (m * columns), n}, axes.moved(x, at), {m * columns, step}, y)
 end
 
-local BY = {split = split, tile = tile, repeatinterleave = repeated, diag = diag, depthtospace = blocks, spacetodepth = blocks}
+local BY = {tile = tile, repeatinterleave = repeated, diag = diag, depthtospace = blocks, spacetodepth = blocks}
 
 function copy.emit(e, node)
 	if BY[node.op] then return BY[node.op](e, node) end

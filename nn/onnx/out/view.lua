@@ -84,14 +84,6 @@ end)
 
 ops.unsqueeze = moving(function(n, x) return n:unsqueeze(x, {n:axis(n:attr 'axis', n:rank(1) + 1)}) end)
 
-function ops.split(n)
-	local axis = n:axis(n:attr('axis', 1), n:rank(1))
-	n:attr 'size'
-	local sizes = {}
-	for i, result in ipairs(n.node.results) do sizes[i] = result.shape[axis + 1] end
-	return n:emit('Split', {n:input(1), n.w:sizes(sizes)}, {axis = axis}, #sizes)
-end
-
 ops.tile = moving(function(n, x)
 	local times = n:attr 'times'
 	for _ = #times + 1, n:rank(1) do times = table.move(times, 1, #times, 2, {1}) end

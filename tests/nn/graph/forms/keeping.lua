@@ -75,3 +75,19 @@ it('the graph has the type of the result for every kind of codes', function()
 		end
 	end
 end)
+
+it('has the pieces of split as views, which keep codes', function()
+	local a, b = nn.Conv2d(3, 6, 3), nn.Conv2d(2, 2, 3)
+	local m = nn.module(function(self, v)
+		local p = self.a(v):split(2, {axis=-3})
+		return self.b(p[3]), self.b(p[1] + p[2])
+	end, {a=a, b=b})
+	local image = tensor.randn(4, 3, 8, 8)
+	local g = graph.trace(m, image)
+	print(g:node('narrow1').attrs.length, g:node('narrow3').attrs.start)  --> 2 5
+	local q, r = g:calibrate({{image, image}}, {log=false}):quantize {mode='static'}
+	for _, row in ipairs(r) do assert(row.mode == 'static', row.node) end
+	local y, z = q:run(image)
+	local c, d = m(image)
+	assert(y:error(c).sqnr > 25 and z:error(d).sqnr > 25)
+end)
