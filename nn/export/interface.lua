@@ -62,7 +62,7 @@ end
 -- Changes the signedness of a value's codes where they are computed.
 local function set_codes(e, ref, dtype)
 	local node = e.nodes[core.split(ref)]
-	local form = ops.form(node.op)
+	local form = ops.form(node.op, node)
 	local key = node.attrs.out and 'out' or (node.op == 'quantize' or node.op == 'requantize') and 'spec'
 	if key then
 		return e:set_attr(node, key, as(node.attrs[key], dtype) or refused('output', node.name, dtype, node.attrs[key]))
@@ -86,7 +86,7 @@ end
 
 -- Whether the node's operands are codes and it has a version that returns codes.
 local function is_integer(e, node)
-	local form = ops.form(node.op)
+	local form = ops.form(node.op, node)
 	local first = form and form.gives == 'codes' and type(node.inputs[1]) == 'string' and e:result_of(node.inputs[1]).spec
 	return first and codes.fixed(first)
 end

@@ -17,7 +17,7 @@ end
 
 -- Whether the operands that the op takes as codes are affine codes of one scale; others, such as the weight of a norm, are floats.
 local function all_affine(g, node)
-	local form, wanted = ops.form(node.op), {}
+	local form, wanted = ops.form(node.op, node), {}
 	for _, list in ipairs(form and not form.all and {form.inputs, form.weights} or {}) do
 		for _, at in ipairs(list) do wanted[at] = true end
 	end
@@ -37,7 +37,7 @@ end
 
 -- Whether the op gives floats of codes without out=: a product in integers.
 local function takes_codes(node)
-	local form = ops.form(node.op)
+	local form = ops.form(node.op, node)
 	return form and form.gives == 'codes' and not form.needs
 end
 

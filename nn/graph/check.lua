@@ -65,7 +65,7 @@ end
 
 -- Codes are passed only to ops that accept them, and to quantized nodes that require them.
 local function check_operands(g, node)
-	local form, info = ops.form(node.op), nil
+	local form, info = ops.form(node.op, node), nil
 	for i, ref in ipairs(node.inputs) do
 		local given = type(ref) == 'string' and g:result_of(ref)
 		local codes = given and given.spec ~= nil

@@ -114,7 +114,7 @@ end
 
 local function infer_first(g, node)
 	local first = type(node.inputs[1]) == 'string' and g:result_of(node.inputs[1]) or nil
-	local form, was = ops.form(node.op), node.results[1]
+	local form, was = ops.form(node.op, node), node.results[1]
 	if node.op == 'quantize' or node.op == 'requantize' then return {of_spec(was, node.attrs.spec)} end
 	if node.op == 'dequantize' then -- plain tensors are unchanged
 		return {{shape = was.shape, dtype = first.spec and 'float32' or first.dtype, alias = not first.spec and was.alias or nil}}

@@ -33,7 +33,7 @@ end
 -- The value of which a node's own module has made the operand by moving elements; nil: it has not.
 local function moved_from(d, node, ref)
 	local producer = type(ref) == 'string' and d.g.nodes[core.split(ref)]
-	local form = producer and producer.module == node.module and ops.form(producer.op)
+	local form = producer and producer.module == node.module and ops.form(producer.op, producer)
 	return form and form.moves and producer.inputs[1] or nil
 end
 
@@ -92,12 +92,12 @@ end
 local function chain(g, ref, each)
 	local node = g.nodes[core.split(ref)]
 	each(ref)
-	local form = ops.form(node.op)
+	local form = ops.form(node.op, node)
 	while form and form.gives == 'same' and type(node.inputs[1]) == 'string' do
 		ref = node.inputs[1]
 		each(ref)
 		node = g.nodes[core.split(ref)]
-		form = ops.form(node.op)
+		form = ops.form(node.op, node)
 	end
 	return node
 end
@@ -215,7 +215,7 @@ end
 
 -- The default is one scale per output, whose axis the form knows; the spec of a rule is used literally.
 local function along_outputs(spec, node)
-	local per = ops.form(node.op).per
+	local per = ops.form(node.op, node).per
 	if not per or spec.axis ~= 1 or spec.block or spec.scale then return spec end
 	return like.spec(spec, {axis = per, observer = spec.observer, p = spec.p, momentum = spec.momentum})
 end
@@ -279,7 +279,7 @@ end
 -- The name of a node with weights that is quantized already, or nil.
 function decide.done(g)
 	for _, name in ipairs(g.order) do
-		local form = ops.form(g.nodes[name].op)
+		local form = ops.form(g.nodes[name].op, g.nodes[name])
 		if form and #(form.weights or {}) > 0 and is_done(g, g.nodes[name], form) then return name end
 	end
 end
@@ -294,7 +294,7 @@ end
 
 -- Returns the row; for a node that stays float also the reason, and when that is an error: 'always', or 'matched' (by a rule).
 local function decide_node(d, node, matched, chosen)
-	local form = ops.form(node.op)
+	local form = ops.form(node.op, node)
 	local row = {node = node, form = form, rule = matched, weights = {}, inputs = {}, why = ''}
 	local why, done = why_float(d.g, node, form)
 	if why then
@@ -316,7 +316,7 @@ end
 
 -- Rules do not apply to conversions and to nodes that only pass codes on.
 local function is_asked(node)
-	local form, info = ops.form(node.op), ops.info(node.op)
+	local form, info = ops.form(node.op, node), ops.info(node.op)
 	if node.op == 'input' or node.op == 'const' or node.op == 'assign' or codes.CONVERSIONS[node.op] then return false end
 	if form then return form.gives ~= 'same' end
 	return not (info.view or info.native or #node.inputs == 0)
@@ -337,7 +337,7 @@ function decide.all(g, o, trouble, float, found)
 	for _, name in ipairs(g.order) do
 		local node = g.nodes[name]
 		if is_asked(node) then
-			local form = ops.form(node.op)
+			local form = ops.form(node.op, node)
 			local layer = form and #(form.weights or {}) > 0 and node.module ~= '' and node.module or nil
 			local chosen, rule = reader.find(name, g:node(name), layer) -- rules also match the layer's name, for layers with several nodes
 			local row, why, bad
@@ -364,7 +364,7 @@ end
 
 -- The weight operands of a row, also of a row that stays float.
 local function weights_of(g, row)
-	local form = row.form or ops.form(row.node.op)
+	local form = row.form or ops.form(row.node.op, row.node)
 	if form and #row.weights == 0 and form.weights and not row.mode then return operands_of(g, row.node, form) or {} end
 	return row.weights
 end

@@ -36,7 +36,7 @@ end
 
 -- Whether operand `at` of the node, a value of some axes, may be codes beside floats; `flat`: a matrix of codes that was given those axes.
 local function takes(g, node, at, flat)
-	local form, first = ops.form(node.op), type(node.inputs[1]) == 'string' and g:result_of(node.inputs[1])
+	local form, first = ops.form(node.op, node), type(node.inputs[1]) == 'string' and g:result_of(node.inputs[1])
 	return form and form.in_parts and form.in_parts(at, #g:result_of(node.inputs[at]).shape) and is_float(first) and (not flat or form.takes_flat)
 end
 

@@ -83,7 +83,7 @@ end
 local function is_weight(g, ref)
 	for _, name in ipairs(g.users[ref] or {}) do
 		local node = g.nodes[name]
-		local form = ops.form(node.op)
+		local form = ops.form(node.op, node)
 		for _, at in ipairs(form and form.weights or {}) do
 			if node.inputs[at] == ref then return true end
 		end

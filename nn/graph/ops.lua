@@ -16,6 +16,7 @@
 --   fits(node, spec of the weight, spec of the input, weight)   false and the reason when this node has no integer version
 --   per      axis of the outputs in the weight, if it is not the first
 --   attrs(node, weight)   more attributes of the integer version, or nil
+--   of(node)     the form of nodes that another one describes, or nil
 --   macs(shape)  multiplications; shape(i): sizes of operand i, shape(0): of the first result
 local _, internal = ...
 local size = internal.import 'nn/graph/size'
@@ -49,11 +50,12 @@ function ops.emitter(name) return user[name] and user[name].emit or emitters[nam
 
 -- Whether the node passes on codes of its input's spec.
 function ops.keeps_codes(node)
-	local form = ops.form(node.op)
+	local form = ops.form(node.op, node)
 	return form ~= nil and form.gives == 'same' and (not form.fits or (form.fits(node)) == true)
 end
 
-function ops.form(name)
+-- The form of an op; that of a node, where the op has several.
+function ops.form(name, node)
 	if not forms then
 		forms = {}
 		for _, file in ipairs(internal.registry 'nn/graph/forms') do
@@ -63,7 +65,8 @@ function ops.form(name)
 			end
 		end
 	end
-	return user[name] and user[name].form or forms[name]
+	local form = user[name] and user[name].form or forms[name]
+	return form and form.of and node and form.of(node) or form
 end
 
 -- Names of all ops whose nodes can be quantized, for messages.
@@ -113,7 +116,7 @@ end
 
 -- Multiplications of a node for a batch of b; 0 for ops without a form or without macs.
 function ops.macs(g, node, b)
-	local form = ops.form(node.op)
+	local form = ops.form(node.op, node)
 	if not form or not form.macs then return 0 end
 	return form.macs(function(i) return size.at(i == 0 and node.results[1].shape or g:result_of(node.inputs[i]).shape, b) end)
 end

@@ -103,7 +103,7 @@ end
 local function settle(e, float)
 	for _, name in ipairs(e.order) do
 		local node = e.nodes[name]
-		local form = ops.form(node.op)
+		local form = ops.form(node.op, node)
 		if node.mode and form and form.needs and form.gives ~= 'places' and not node.attrs.out then
 			e:change(node, {mode = false, spec = false})
 			float[#float + 1] = name
@@ -137,12 +137,12 @@ end
 
 -- Whether the activations of a node have no other users, so that they can stay floats.
 local function takes_alone(g, node)
-	for _, at in ipairs(ops.form(node.op).inputs) do
+	for _, at in ipairs(ops.form(node.op, node).inputs) do
 		local ref = node.inputs[at]
 		while type(ref) == 'string' do
 			local producer = g.nodes[core.split(ref)]
 			if #g.users[producer.name] > 1 then return false end
-			local form = ops.form(producer.op)
+			local form = ops.form(producer.op, producer)
 			ref = form and form.gives == 'same' and producer.inputs[1] or nil
 		end
 	end
@@ -158,7 +158,7 @@ local function attempts(start, o, trouble, float)
 		local again = false
 		for _, name in ipairs(more) do
 			local node = start.nodes[name]
-			if not float[name] and not ops.form(node.op).all and takes_alone(start, node) then float[name], again = true, true end
+			if not float[name] and not ops.form(node.op, node).all and takes_alone(start, node) then float[name], again = true, true end
 		end
 		if not again then return edited, list, reader end
 	end
@@ -307,7 +307,7 @@ local function wanted_values(g)
 	local refs = {}
 	for _, name in ipairs(g.order) do
 		local node = g.nodes[name]
-		local form = ops.form(node.op)
+		local form = ops.form(node.op, node)
 		if form and form.gives and form.gives ~= 'same' then
 			for at, ref in ipairs(node.inputs) do
 				local wanted = form.all or form.either

@@ -124,7 +124,7 @@ function sites.adopt(new, g, rows, o)
 	local d = {layers = {}, shared = module.shared(new), codes = internal.import 'nn/graph/codes', split = core.split, spec_of = record.spec_of}
 	module.walk(new, function(name, inner) d.layers[name] = inner end)
 	function d.is_layer(node)
-		local form = ops.form(node.op)
+		local form = ops.form(node.op, node)
 		return form and #(form.weights or {}) > 0
 	end
 	local float = {}
@@ -139,7 +139,7 @@ function sites.adopt(new, g, rows, o)
 		if node and can_set(d, row.node) then
 			if not d.is_layer(row.node) then set_site(d, layer, node) elseif not d.shared[layer] then set_layer(layer, node) end
 		end
-		local form = ops.form(row.node.op)
+		local form = ops.form(row.node.op, row.node)
 		if form and form.needs and form.gives == 'codes' then add_row(rows, d, row, node) end
 	end
 end

@@ -145,7 +145,7 @@ end
 
 -- Whether a node is the main op of its layer: it uses a weight; in layers without weights every op counts.
 local function is_main(node, scope)
-	local form = scope.class.weights and ops.form(node.op)
+	local form = scope.class.weights and ops.form(node.op, node)
 	return not scope.class.weights or form and #(form.weights or {}) > 0
 end
 

@@ -28,11 +28,14 @@ then size and scale are those of L.]],
 		end
 	end,
 	integer = true,
+	sites = {main = {'input'}, resize1 = {'input'}},
 	forward = function(self, given)
-		local x = module.input(self, given)
-		local exact, line = self.mode == 'nearest-exact', x:dim() == 3
+		local line = given:dim() == 3
+		local out, x
+		if MODES[self.mode] == 'nearest' then x = module.input(self, given) else out, x = module.site(self, line and 'resize1' or 'main', given) end
+		local exact = self.mode == 'nearest-exact'
 		local o = {mode = MODES[self.mode], coords = exact and 'half_pixel' or self.aligncorners and 'align_corners' or nil,
-			rounding = exact and 'round_prefer_ceil' or nil, size = self.size or nil, scale = self.scale or nil}
+			rounding = exact and 'round_prefer_ceil' or nil, size = self.size or nil, scale = self.scale or nil, out = out}
 		if not line then return x:resize(o) end
 		if o.size then o.size = {1, type(o.size) == 'table' and o.size[#o.size] or o.size} else o.scale, o.scalew = 1, o.scale end
 		return x:unsqueeze(3):resize(o):squeeze(3)

@@ -10,6 +10,8 @@ static bool match(struct ql_call *call, const char **reason)
 {
 	const struct ql_tensor *x = call->in[0];
 
+	if (ql_call_attr(call, "out")) /* resize_sums_int has said why not */
+		return false;
 	*reason = "plain operand";
 	if (!x->q)
 		return false;

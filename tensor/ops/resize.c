@@ -8,8 +8,8 @@
 #include "tensor/loops/dense.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/ops/ops.h"
+#include "tensor/ops/resize.h"
 #include "tensor/parallel.h"
-#include "tensor/loops/resample.h"
 
 #define CHUNK 65536 /* elements claimed at a time */
 
@@ -39,6 +39,7 @@
 
 static const struct ql_attr attrs[] = {
 	OPTIONS,
+	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result; of codes it stays in integers (default: float32)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -138,6 +139,17 @@ static enum ql_status read_geometry(
 	memcpy(g->in, shape + rank - 2, sizeof(g->in));
 	status = read_rules(ctx, call, &g->r);
 	return status ? status : read_sizes(ctx, call, g);
+}
+
+enum ql_status ql_resize_taps(struct ql_ctx *ctx, const struct ql_call *call, struct ql_taps taps[2])
+{
+	const struct ql_tensor *x = call->in[0];
+	struct geometry g;
+	enum ql_status status = read_geometry(ctx, call, x->rank, x->shape, &g);
+
+	for (int d = 0; d < 2 && !status; d++)
+		status = ql_taps_make(ctx, &g.r, g.in[d], g.out[d], g.scale[d], &taps[d]);
+	return status;
 }
 
 static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)

@@ -52,6 +52,38 @@ static void ${name}(const ${x} *x, int32_t planes, int32_t rows, int32_t columns
 }
 ]=]})
 
+parts.add('resizecodes', {fields = {'x', 'y'}, needs = {{'round'}}, text = [[
+/* Resizes planes (rows, columns) of codes; weights are whole numbers over 2^15. */
+static void ${name}(const ${x} *x, int32_t planes, int32_t rows, int32_t columns, const int32_t *row, const int32_t *row_weight,
+	int32_t out_rows, const int32_t *column, const int32_t *column_weight, int32_t out_columns, int32_t from, float factor, float lo,
+	float hi, int32_t zero, ${y} *y)
+{
+	int32_t p, i, j, a, b;
+
+	for (p = 0; p < planes; p++, x += rows * columns) {
+		const int32_t *v = row_weight;
+
+		for (i = 0; i < out_rows; v += row[2 * i + 1], i++) {
+			const int32_t *w = column_weight;
+
+			for (j = 0; j < out_columns; w += column[2 * j + 1], j++) {
+				int64_t sum = 0;
+
+				for (a = 0; a < row[2 * i + 1]; a++) {
+					const ${x} *q = x + (row[2 * i] + a) * columns + column[2 * j];
+					int64_t part = 0;
+
+					for (b = 0; b < column[2 * j + 1]; b++)
+						part += (int64_t)w[b] * ((int32_t)q[b] - from);
+					sum += v[a] * part;
+				}
+				*y++ = (${y})q_round((float)sum * factor, lo, hi, zero);
+			}
+		}
+	}
+}
+]]})
+
 -- The options of node that a unit matrix is resized with along its rows: of height (d = 1) or width.
 local function options_of(node, from, to, d)
 	local a = node.attrs
@@ -85,7 +117,41 @@ local function firsts(list)
 	return first
 end
 
+-- The weights of each output as whole numbers over 2^15 (quant/paths/resize_sums_int.c).
+local function whole(list, weights)
+	local made, at = {}, 0
+	for i = 2, #list, 2 do
+		local sum, most = 0.0, at + 1
+		for k = at + 1, at + list[i] do sum = sum + weights[k] end
+		local rest = math.tointeger((sum * 32768 + 0x1.8p52) - 0x1.8p52)
+		for k = at + 1, at + list[i] do
+			made[k] = math.tointeger((weights[k] * 32768 + 0x1.8p52) - 0x1.8p52)
+			rest = rest - made[k]
+			most = made[k] > made[most] and k or most
+		end
+		made[most], at = made[most] + rest, at + list[i]
+	end
+	return made
+end
+
+local function resize_codes(e, node)
+	local x, f = e:input(node, 1, 'plain')
+	local y, g = e:output(node)
+	local rank = #f.shape
+	local rows, columns, out_rows, out_columns = f.shape[rank - 1], f.shape[rank], g.shape[rank - 1], g.shape[rank]
+	local row, row_weight = taps(node, rows, out_rows, 1)
+	local column, column_weight = taps(node, columns, out_columns, 2)
+	local function array(name, values, text) return e:array(node.name .. name, 'int32_t', values, text) end
+	e:call('%s(%s, %d, %d, %d, %s, %s, %d, %s, %s, %d, %d, %s, %s, %s, %d, %s);', e:part('resizecodes', {x = f.ctype, y = g.ctype}), x,
+		f.count // (rows * columns), rows, columns, array('_rows', row, 'first row and number of rows'),
+		array('_row_weights', whole(row, row_weight), 'weights of rows, over 2^15'), out_rows,
+		array('_columns', column, 'first column and number of columns'),
+		array('_column_weights', whole(column, column_weight), 'weights of columns, over 2^15'), out_columns, f.zero,
+		e.float(e.single(f.scale / (g.scale * 2.0 ^ 30))), e.float(g.lo - g.zero), e.float(g.hi - g.zero), g.zero, y)
+end
+
 local function resize(e, node)
+	if node.attrs.out and e:facts(node.inputs[1]).scale then return resize_codes(e, node) end
 	local nearest = node.attrs.mode == 'nearest'
 	local x, f
 	if nearest then x, f = e:input(node, 1, 'plain') else x, f = e:plain(node, 1) end

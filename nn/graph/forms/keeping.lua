@@ -5,6 +5,9 @@
 -- Whether a pad has a border of one value, which codes must have; else it is of elements.
 local function constant(node) return (node.attrs.mode or 'constant') == 'constant' end
 
+-- A resize that mixes pixels has a scale of its own.
+local SUMS = {ops = {'resize'}, inputs = {1}, weights = {}, gives = 'codes', needs = true}
+
 return {
 	{ops = {'relu', 'maxpool2d'}, inputs = {1}, weights = {}, gives = 'same', keeps = function(spec) return spec.monotone and spec.zero_code end},
 	{ops = {'view', 'reshape', 't', 'transpose', 'permute', 'narrow', 'slice', 'select', 'expand', 'squeeze', 'unsqueeze',
@@ -20,5 +23,5 @@ return {
 	{ops = {'resize'}, inputs = {1}, weights = {}, gives = 'same', keeps = function(spec, node)
 		return node.attrs.mode == 'nearest' and not spec.block and (spec.axis or 0) <= #node.results[1].shape - 2
 	end,
-		fits = function(node) return node.attrs.mode == 'nearest', 'mode nearest' end},
+		of = function(node) return node.attrs.mode ~= 'nearest' and SUMS or nil end},
 }

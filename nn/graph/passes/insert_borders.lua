@@ -6,7 +6,7 @@ local ops = internal.import 'nn/graph/ops'
 
 local function takes_codes(node)
 	if node.mode or node.traced or codes.CONVERSIONS[node.op] then return true end
-	local form, info = ops.form(node.op), ops.info(node.op)
+	local form, info = ops.form(node.op, node), ops.info(node.op)
 	if form and form.gives == 'same' then return not form.fits or (form.fits(node)) == true end
 	return info.native or info.view
 end

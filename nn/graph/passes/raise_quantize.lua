@@ -7,7 +7,7 @@ local codes = internal.import 'nn/graph/codes'
 local ops = internal.import 'nn/graph/ops'
 
 local function can_pass(e, node, spec)
-	local form = ops.form(node.op)
+	local form = ops.form(node.op, node)
 	local whole = quant.dtype(spec.dtype).bits >= 8 and spec.affine -- not every view of packed codes is possible
 	if not form or form.gives ~= 'same' or not whole or type(node.inputs[1]) ~= 'string' then return false end
 	if codes.are_codes(e, node.inputs[1]) then return false end
@@ -30,7 +30,7 @@ end
 
 -- A layer returns floats in mode dynamic, as in m:quantize, and with output=false in its rule.
 local function can_give(e, node)
-	local form = ops.form(node.op)
+	local form = ops.form(node.op, node)
 	if not form or form.gives ~= 'codes' or node.attrs.out or node.floats then return false end
 	if node.mode ~= 'static' and not (node.mode and form.decodes) then return false end
 	return not form.needs or takes_codes(e, node, form)

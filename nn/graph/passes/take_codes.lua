@@ -57,7 +57,7 @@ end
 return {text = 'ops take the codes that their operands decode', run = function(e, say)
 	for _, name in ipairs(table.move(e.order, 1, #e.order, 1, {})) do
 		local node = e.nodes[name]
-		local form = ops.form(node.op)
+		local form = ops.form(node.op, node)
 		local found, spec = taken(e, node, form)
 		if found then
 			for at, ref in next, found do node = e:set_input(node, at, ref) end

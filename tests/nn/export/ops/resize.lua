@@ -27,3 +27,12 @@ exported.functions({
 	['largest to a size'] = function(_, a) return a:adaptivemaxpool2d {3, 4} end,
 	['codes'] = function(_, a) return a:quantize {dtype = 'uint8', scale = 0.02, zero_point = 99}:resize(4) end,
 }, tensor.randn(3, 2, 7, 9))
+
+local image, nets = tensor.randn(4, 3, 8, 9), {}
+for _, o in ipairs {{scale=2, mode='bilinear'}, {scale=1.7, mode='bicubic', aligncorners=true}, {scale=0.5, mode='area'}} do
+	local net = nn.Sequential {nn.Conv2d(3, 4, 3), nn.Upsample(o), nn.Conv2d(4, 2, 3)}
+	for _, input in ipairs {'uint8', 'int8', 'int16'} do
+		nets[#nets + 1] = {name=o.mode .. ' of ' .. input, x=image, graph=function() return exported.quantized(net, image, {mode='static', input=input}) end}
+	end
+end
+exported.together(nets, {compilers={'cc -O2'}, alone=true})

@@ -91,3 +91,20 @@ it('has the pieces of split as views, which keep codes', function()
 	local c, d = m(image)
 	assert(y:error(c).sqnr > 25 and z:error(d).sqnr > 25)
 end)
+
+it('keeps codes in a resize that mixes pixels, with a scale of its own', function()
+	local image = tensor.randn(6, 3, 8, 8)
+	for _, o in ipairs {{scale=2, mode='bilinear'}, {scale=0.5, mode='bicubic'}, {scale=2}} do
+		local m = nn.Sequential {nn.Conv2d(3, 4, 3), nn.Upsample(o), nn.Conv2d(4, 2, 3)}
+		local q, r = graph.trace(m, image):calibrate({{image, image}}, {log=false}):quantize {mode='static'}
+		for _, row in ipairs(r) do assert(row.mode == 'static', row.node) end
+		quant.log 'reset'
+		local y = q:run(image, {check=true})
+		assert(#quant.log():where {path='fallback'} == 0 and #quant.log():where {op='resize', path='integer'} == 1 and y:error(m(image)).sqnr > 25)
+		m:calibrate({{image, image}}, {log=false})
+		local module = m:quantize {mode='static'}
+		quant.log 'reset'
+		module(image)
+		assert(#quant.log():where {path='fallback'} == 0 and #quant.log():where {op='resize'} == 1)
+	end
+end)

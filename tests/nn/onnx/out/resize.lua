@@ -24,3 +24,23 @@ it('takes all pixels where a picture shrinks, without those outside', function()
 	print(attributes(function(_, a) return a:resize {size = {2, 3}, antialias = true} end))  --> Resize antialias=1 axes=2,3 coordinate_transformation_mode=half_pixel exclude_outside=1 mode=linear
 	out.refused('wanted at least 18', function(_, a) return a:resize {size = {2, 3}, antialias = true} end, x, {opset = 17})
 end)
+
+it('has the modes and places of ONNX, by sizes or scales, and codes', function()
+	for _, opset in ipairs {13, 18} do
+		for _, o in ipairs {{size = {5, 9}, mode = 'bicubic'}, {size = {3, 9}, mode = 'cubic', a = -0.5, excludeoutside = true}, {scale = 1.7, mode = 'linear'},
+			{scale = 2, scalew = 1.5, coords = 'half_pixel'}, {size = {7, 3}, coords = 'asymmetric'}, {size = {7, 3}, coords = 'pytorch_half_pixel'},
+			{scale = 1.5, mode = 'nearest', coords = 'half_pixel', rounding = 'round_prefer_ceil'}, {size = {3, 7}, mode = 'nearest', coords = 'align_corners'}} do
+			out.back(function(_, a) return a:resize(o) end, x, {export = {opset = opset}, tolerance = 2e-6})
+		end
+	end
+	out.refused('mode=area', function(_, a) return a:resize {size = {2, 3}, mode = 'area'} end, x)
+	local exported = dofile 'tests/tools/exported.lua'
+	local net = nn.Sequential {nn.Conv2d(2, 3, 1), nn.Upsample {scale = 2, mode = 'bilinear'}, nn.Conv2d(3, 2, 3)}
+	for _, form in ipairs {'qdq', 'qoperator'} do
+		local path, g = os.tmpname(), exported.quantized(net, x, {mode = 'static'})
+		g:export {onnx = path, form = form}
+		local y, z = g:run(x), graph.load(path):run(x)
+		os.remove(path)
+		assert(y:error(z).sqnr > 35, form)
+	end
+end)
