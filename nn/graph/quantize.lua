@@ -372,4 +372,4 @@ local function integers(g, rows, exact)
 	return pass.run(made, {'fuse'}, rows)
 end
 
-return {plan = plan, integers = integers}
+return {plan = plan, integers = integers, options = options.options}
