@@ -290,6 +290,14 @@ local function tflite_codes(name, inputs)
 	end
 end
 
+-- Without TFLite's roundings, which QDQ has not.
+local function kws_of_floats()
+	local g, x = tflite_codes('models/kws/kws_int8.tflite', 'models/kws/inputs_int8.npy')()
+	if not g then return nil end
+	local scale, zero = internal.spec_params(g.nodes[g.inputs[1]].results[1].spec)
+	return g:requantize {mode = 'static'}, (x:to 'float32' - zero) * scale
+end
+
 local function magika()
 	local path, list = data.find 'models/magika/standard_v3_3.onnx', data.find 'models/magika/magika_eval.npz'
 	if not path or not list then return nil end
@@ -308,7 +316,7 @@ end
 local WRITTEN = {{'ResNet8', photographs('resnet8', {mean = {0, 0, 0}, std = {1 / 255, 1 / 255, 1 / 255}}, true, 'weights/resnet8-cifar10-mlperf-tiny.safetensors')},
 	{'ResNet20', photographs('resnet20', nil, false, 'weights/resnet20-cifar10.safetensors')},
 	{'KWS (TFLite)', tflite_codes('models/kws/kws_int8.tflite', 'models/kws/inputs_int8.npy')},
-	{'ResNet8 (TFLite)', tflite_codes 'weights/mlperf-tiny-resnet8-int8.tflite'}, {'magika', magika}, {'silero', silero}}
+	{'KWS, requantized', kws_of_floats}, {'ResNet8 (TFLite)', tflite_codes 'weights/mlperf-tiny-resnet8-int8.tflite'}, {'magika', magika}, {'silero', silero}}
 
 -- What onnxruntime gives of the file of a graph in a form: a row.
 local function beside(name, form, g, x)

@@ -70,9 +70,9 @@ local function convert(e, node, ranges)
 		observe(ranges, node.name, spec)
 		e:change(node, {results = {{shape = node.results[1].shape, dtype = 'float32'}}})
 	elseif codes.CONVERSIONS[node.op] then
-		local source, producer = node.inputs[1], nil
+		local source = node.inputs[1]
+		local producer = e.nodes[core.split(source)]
 		observe(ranges, source, node.attrs.spec)
-		producer = e.nodes[core.split(source)]
 		if node.op == 'quantize' and producer.op ~= 'input' and producer.op ~= 'const' then cut(e, producer, node.attrs.spec, ranges) end
 		e:redirect(node.name, e.nodes[node.name].inputs[1])
 	else

@@ -12,13 +12,13 @@ stay the batch; others need a size by inputs=. The model is not computed: what d
 that is then known.
 
 Files with codes become integer graphs. A bias that is no int32 in units of the product's scales, as in models of torch's PT2E, is added in
-floats; bias='int32' rounds it to them, so that such layers stay in integers, and moves a code in some hundred by 1.
+floats; bias='integer' rounds it to such an int32, so that such layers stay in integers, and moves a code in some hundred by 1.
 
 Ops that Quoll does not have are one error that lists all of them, before weights are read. External data is read from the folder of
 the model only.]],
 	example = [[print(pcall(graph.load, 'no/such/model.onnx'))  --> false	...]],
 	options = {{'inputs', 'list', "sizes of inputs by name: {x={1, 3, 320, 320}}, where 'B' is the batch; a tensor in their place makes the input that constant"},
-		{'bias', 'text', "float (default) or int32: what biases of products of codes are, where they are no int32 in an ONNX file"},
+		{'bias', 'text', "float (default) or integer: what biases of products of codes are, where they are no int32 in an ONNX file"},
 		{'report', 'true or false', 'the second result is a report of what was recognized and made integer; none of TFLite files, whose integers stay as they are (default false)'}}}
 
 local function is_tflite(path)
@@ -61,7 +61,7 @@ function graph.load(given)
 	local tflite = is_tflite(file)
 	if tflite and o.report then fail('load: report: wanted an ONNX file, got %s', file) end
 	if tflite and o.bias then fail('load: bias: wanted an ONNX file, got %s', file) end
-	if o.bias and o.bias ~= 'float' and o.bias ~= 'int32' then fail('load: bias: wanted float or int32, got %s', describe(o.bias)) end
+	if o.bias and o.bias ~= 'float' and o.bias ~= 'integer' then fail('load: bias: wanted float or integer, got %s', describe(o.bias)) end
 	if o.inputs then o.inputs = on_host(o.inputs) end
 	local _ <close> = patient()
 	local g, rows = internal.on_cpu(internal.import(tflite and 'nn/tflite/read' or 'nn/onnx/read').load, file, o)

@@ -31,7 +31,7 @@ end
 -- Codes that are computed, as uint8.
 local function activation(n, c)
 	codes.write(n.w, c)
-	if c.type == 'uint8' then return c end
+	if quant.dtype(c.type).min == 0 then return c end
 	local made = copy(c)
 	local wide = n:emit('Add', {n:emit('Cast', {c.name}, {to = n.w.TYPES.int32}), n:number(128, 'int32')})
 	made.name = n:emit('Cast', {wide}, {to = n.w.TYPES.uint8})

@@ -481,7 +481,7 @@ local function load(path, o)
 	local g = trace.abstract(m, list)
 	local rows = {columns = {'pass', 'node', 'what'}}
 	g = pass.run(pass.run(g, {'fold'}, {}), {'layers', 'fuse'}, rows)
-	g = quantize.integers(g, rows, o.bias ~= 'int32')
+	g = quantize.integers(g, rows, o.bias ~= 'integer')
 	if o.report then return g, report(rows) end
 	return g
 end

@@ -72,7 +72,7 @@ function ops.prelu(n)
 	local rank, shape = n:rank(1), n.shapes[2]
 	if #shape == 1 and shape[1] ~= 1 and rank > 1 then
 		local sizes = {}
-		for i = n:axis(axis, rank) + 1, rank do sizes[#sizes + 1] = #sizes == 0 and shape[1] or 1 end
+		for _ = n:axis(axis, rank) + 1, rank do sizes[#sizes + 1] = #sizes == 0 and shape[1] or 1 end
 		slope = n:emit('Reshape', {slope, n:ints(sizes)})
 	end
 	return n:cast(n:emit('PRelu', {n:input(1, dtype), slope}), dtype, n:typed())

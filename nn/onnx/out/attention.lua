@@ -125,7 +125,8 @@ end
 function ops.rope(n)
 	local rank, shape, dtype = n:rank(1), n.shapes[1], linear.precision(n)
 	local axis, d, half = n:axis(n:attr('axis', -2), rank), n:attr('dims', n.shapes[1][n:rank(1)]), n:attr 'style' == 'half'
-	local after, cos, sin = rank - 2 - axis, nil, nil
+	local after = rank - 2 - axis
+	local cos, sin
 	if n.count > 1 then
 		n:attr 'base'
 		n:attr 'start'

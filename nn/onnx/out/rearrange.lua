@@ -25,7 +25,8 @@ end)
 
 -- Along one axis; without one along all elements.
 ops.roll = moving(function(n, x)
-	local axis, shape, whole = n:attr 'axis', n.shapes[1], 0
+	local axis, shape = n:attr 'axis', n.shapes[1]
+	local whole
 	if axis then
 		axis = n:axis(axis, #shape)
 		whole = known(n, axis)

@@ -131,14 +131,14 @@ it('makes integer ops of a graph with quantized and dequantized values', functio
 end)
 
 -- As torch's exporters write them: a Cast before each DequantizeLinear, biases that are floats.
-it('adds biases that are no int32 as floats, unless bias is int32', function()
+it('adds biases that are no int32 as floats, unless bias is integer', function()
 	local w, bias, x = tensor.randn(4, 3):quantize 'int8/1', tensor.randn(4), tensor.randn(400, 3)
 	local model = {nodes = {node('QuantizeLinear', {'x', 's', 'z'}, {'q'}, nil, {name = 'q'}), node('Cast', {'q'}, {'qc'}, {to = 2}, {name = 'cast'}),
 		node('DequantizeLinear', {'qc', 's', 'z'}, {'d'}, nil, {name = 'd'}), node('DequantizeLinear', {'w', 'ws'}, {'wd'}, {axis = 0}, {name = 'wd'}),
 		node('Gemm', {'d', 'wd', 'b'}, {'f'}, {transB = 1}, {name = 'fc'}), node('Relu', {'f'}, {'r'}, nil, {name = 'relu'}),
 		node('QuantizeLinear', {'r', 't', 'z'}, {'y'}, nil, {name = 'y'})}, inputs = {{'x', 'float32', {'n', 3}}}, outputs = {'y'},
 		initializers = {s = number(0.05), z = number(7, 'uint8'), t = number(0.02), w = w:codes(), ws = w:qparams().scale, b = bias}}
-	local exact, rounded = onnx.load(model), onnx.load(model, {bias = 'int32'})
+	local exact, rounded = onnx.load(model), onnx.load(model, {bias = 'integer'})
 	assert(exact:node 'fc'.mode == 'static' and not exact:node 'fc'.attrs.out and rounded:node 'fc'.attrs.out)
 	local codes = (((x / 0.05):round() + 7):clamp(0, 255) - 7):to 'float64'
 	local real = codes:linear(w:codes():to 'float64' * w:qparams().scale:to 'float64':reshape(4, 1) * 0.05, bias:to 'float64'):relu()
