@@ -23,14 +23,22 @@ end
 
 -- Whether one op turns, writes and attends: not where ops have codes of their own, and not on devices, whose kernels take the steps.
 local function at_once(self, cache, with)
-	if not self.causal or with.mask or with.lengths or self.ropescaling then return false end
+	if not self.causal or with.mask or with.lengths then return false end
 	return cache.at.ragged or cache.kspec ~= nil or cache.vspec ~= nil or not rawget(self, 'sites') and cache.k:device() == 'cpu'
 end
 
+-- Tables of cosines and sines for all positions of the cache, where frequencies are scaled.
+local function turning(self, cache)
+	if not self.ropescaling then return nil, nil end
+	return rotary.tables(self.ropescaling, self.base or 10000.0, self.ropedims or self.headsize, 1, cache.k:size(3), cache.k:device())
+end
+
 local function continued(self, x, cache)
+	local cos, sin = turning(self, cache)
 	return nn.cachedattention(self.query(x), self.key(x), self.value(x), cache.k, cache.v, cache.at.starts, {heads = self.heads,
-		rope = self.rope and (self.ropestyle or 'pairs') or nil, base = self.rope and self.base or nil, dims = self.rope and self.ropedims or nil,
-		window = self.window or nil, softcap = self.softcap or nil, scale = self.scale or nil, kspec = cache.kspec, vspec = cache.vspec})
+		rope = self.rope and (self.ropestyle or 'pairs') or nil, base = self.rope and not cos and self.base or nil, cos = cos, sin = sin,
+		dims = self.rope and self.ropedims or nil, window = self.window or nil, softcap = self.softcap or nil, scale = self.scale or nil,
+		kspec = cache.kspec, vspec = cache.vspec})
 end
 
 local function check_room(cache, t)
@@ -127,7 +135,7 @@ print(m(tensor.randn(1, 5, 8)):size())  --> 1 5 8]],
 				if cache.own then kvcache.advance(cache.at, t) end
 				return self.out(y)
 			elseif cache.at.ragged or cache.kspec or cache.vspec then
-				base.fail 'Attention: cache: wanted causal=true without a mask and without ropescaling for codes and for rows that differ in length, got another'
+				base.fail 'Attention: cache: wanted causal=true without a mask for codes and for rows that differ in length, got another'
 			end
 		end
 		local q = split_heads(self.query(x), self.heads)

@@ -359,8 +359,11 @@ local function add_details(rows, by_name)
 	end
 end
 
--- Whether a weight is quantized, as those of files are.
-local function has_codes(layer)
+-- Whether a weight is quantized, as those of files are, and cannot be taken so: modes dynamic and weight_only take them, if no order of
+-- the inputs belongs to them.
+local KEEPS = {dynamic = true, weight_only = true}
+local function has_codes(layer, mode)
+	if KEEPS[mode] and not rawget(layer, 'order') then return false end
 	for _, field in ipairs(module.weights(layer)) do
 		if rawget(layer, field):quantized() then return true end
 	end
@@ -448,7 +451,7 @@ function methods.quantize(m, options)
 			rows[#rows + 1] = convert_layer(name, layer)
 			return
 		end
-		if before or has_codes(layer) then fail('quantize: %s: wanted a float layer, got one that is quantized already; q:dequantize() gives a float model', name) end
+		if before or has_codes(layer, mode) then fail('quantize: %s: wanted a float layer, got one that is quantized already; q:dequantize() gives a float model', name) end
 		names[#names + 1] = name
 		local chosen = reader.find(name, layer)
 		rawset(layer, 'emit', chosen and chosen.emit or nil)

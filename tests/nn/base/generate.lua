@@ -10,6 +10,8 @@ end
 local KINDS = {
 	gpt = {vocab = 20, d = 16, heads = 4, layers = 2, ff = 32, context = 24},
 	llama = {vocab = 20, d = 16, heads = 4, kvheads = 2, layers = 2, ff = 24, context = 24, norm = 'rmsnorm', act = 'swiglu', position = 'rope', bias = false},
+	scaled = {vocab = 20, d = 16, heads = 2, layers = 2, ff = 24, context = 24, norm = 'rmsnorm', act = 'swiglu', position = 'rope', bias = false, window = {5, 0},
+		softcap = 3, ropescaling = {type = 'llama3', factor = 4, lowfreqfactor = 1, highfreqfactor = 4, original = 12}},
 }
 local models = {}
 for name, o in pairs(KINDS) do

@@ -9,6 +9,7 @@ local compile = decoder.compile
 local KINDS = {
 	gpt = {vocab = 20, d = 32, heads = 4, layers = 2, ff = 32, context = 60},
 	llama = {vocab = 20, d = 32, heads = 4, kvheads = 2, layers = 2, ff = 64, context = 60, norm = 'rmsnorm', act = 'swiglu', position = 'rope', bias = false},
+	scaled = {vocab = 20, d = 32, heads = 4, layers = 1, ff = 64, context = 60, position = 'rope', ropescaling = {type = 'linear', factor = 2}, window = 7},
 }
 
 local function with(f, ...)
