@@ -102,7 +102,7 @@ local function step_row(self, r)
 		ids, have = within(m, ids), 0
 		self.rows[r] = ids
 	end
-	local at = {n = have, starts = numbers({have}, self.device), ragged = true}
+	local at = {n = have, starts = numbers({have}, self.device), ragged = false}
 	return fill(m, rows_of(self.caches, r, 1, at), {ids}, have, self.device)
 end
 
@@ -136,7 +136,7 @@ function cached.step(self, tokens)
 	local list = {}
 	for r = 1, #self.rows do list[r] = step_row(self, r) end
 	local at, now = self.caches.at, place_of(self.rows, self.device)
-	at.n, at.starts, at.ragged = now.n, now.starts, true
+	at.n, at.starts, at.ragged = now.n, now.starts, now.ragged
 	return tensor.cat(list, {axis = 1})
 end
 

@@ -54,12 +54,16 @@ local function room(format, b, heads, n, width, device)
 end
 
 -- How far b rows are: nowhere yet.
-function kvcache.begin(b) return {n = 0, starts = tensor.zeros {b, dtype = 'int64'}, ragged = false} end
+function kvcache.begin(b, device) return {n = 0, starts = tensor.zeros {b, dtype = 'int64', device = device}, ragged = false} end
 
+-- Codes stay on the CPU, whose op encodes and reads them, also beside a model on a device (away).
 function kvcache.new(b, heads, n, width, device, kv, at)
 	local k, v = kvcache.formats('kv', kv, width)
-	return {k = room(k, b, heads, n, width, device), v = room(v, b, heads, n, width, device), kspec = k.spec, vspec = v.spec, own = not at,
-		at = at or kvcache.begin(b)}
+	local away = (k.spec or v.spec) and device ~= 'cpu'
+	local where = device
+	if away then device = 'cpu' end
+	return {away = away, k = room(k, b, heads, n, width, device), v = room(v, b, heads, n, width, device), kspec = k.spec, vspec = v.spec, own = not at,
+		at = at or kvcache.begin(b, where)}
 end
 
 -- t more positions of each row are there.
@@ -69,7 +73,7 @@ end
 
 -- The same cache for rows first .. first + count - 1, which it shares.
 function kvcache.rows(cache, first, count, at)
-	return {k = cache.k:narrow(1, first, count), v = cache.v:narrow(1, first, count), kspec = cache.kspec, vspec = cache.vspec, own = false, at = at}
+	return {away = cache.away, k = cache.k:narrow(1, first, count), v = cache.v:narrow(1, first, count), kspec = cache.kspec, vspec = cache.vspec, own = false, at = at}
 end
 
 -- A copy with room for n positions, of the rows in the list.
@@ -82,7 +86,7 @@ function kvcache.copy(cache, rows, n, at)
 		for i, part in ipairs(list) do kvcache.put(y:narrow(1, i, 1), part:narrow(3, 1, math.min(n, have))) end
 		return y
 	end
-	return {k = taken(cache.k, cache.kspec), v = taken(cache.v, cache.vspec), kspec = cache.kspec, vspec = cache.vspec, own = false, at = at}
+	return {away = cache.away, k = taken(cache.k, cache.kspec), v = taken(cache.v, cache.vspec), kspec = cache.kspec, vspec = cache.vspec, own = false, at = at}
 end
 
 -- Copies positions of one cache, in the same format, to the first ones of another.

@@ -130,7 +130,7 @@ function methods.loadprompt(m, file)
 	local caches = m:cache(1, x:size(1), kv)
 	for i, cache in ipairs(caches) do
 		for _, name in ipairs {'k', 'v'} do
-			cache[name] = module.moved(take(file, name .. i, t[name .. i], cache[name]), module.device(m))
+			cache[name] = module.moved(take(file, name .. i, t[name .. i], cache[name]), cache[name]:device())
 		end
 	end
 	kvcache.advance(caches.at, x:size(1))

@@ -35,10 +35,13 @@ end
 
 local function continued(self, x, cache)
 	local cos, sin = turning(self, cache)
-	return nn.cachedattention(self.query(x), self.key(x), self.value(x), cache.k, cache.v, cache.at.starts, {heads = self.heads,
+	local q, k, v, starts = self.query(x), self.key(x), self.value(x), cache.at.starts
+	if cache.away then q, k, v, starts = q:to 'cpu', k:to 'cpu', v:to 'cpu', starts:to 'cpu' end
+	local y = nn.cachedattention(q, k, v, cache.k, cache.v, starts, {heads = self.heads,
 		rope = self.rope and (self.ropestyle or 'pairs') or nil, base = self.rope and not cos and self.base or nil, cos = cos, sin = sin,
 		dims = self.rope and self.ropedims or nil, window = self.window or nil, softcap = self.softcap or nil, scale = self.scale or nil,
 		kspec = cache.kspec, vspec = cache.vspec})
+	return cache.away and y:to(x:device()) or y
 end
 
 local function check_room(cache, t)

@@ -89,7 +89,7 @@ end
 -- The vectors of t positions, (t, d), or (B, t, d) where rows are not equally far.
 local function positions_of(self, t, at)
 	if not at or not at.ragged then return self.positions:narrow(1, at and at.n + 1 or 1, t) end
-	return self.positions:embedding(at.starts:unsqueeze(2) + tensor.arange(1, t):to 'int64')
+	return self.positions:embedding(at.starts:unsqueeze(2) + tensor.arange(1, t):to 'int64':to(self.positions:device()))
 end
 
 return module.define(nn, {
@@ -144,7 +144,7 @@ print(m(tensor{{1, 5, 3}, dtype='int32'}):size())  --> 1 3 10]],
 	sites = {add1 = {'embedded', 'positions'}},
 	-- One cache for each block. A function `wanted` in it picks the positions whose logits are computed.
 	cache = function(self, b, n, kv)
-		local list = {at = kvcache.begin(b)}
+		local list = {at = kvcache.begin(b, module.device(self))}
 		for i = 1, self.layers do list[i] = self[i].attention:cache(b, n, kv, list.at) end
 		return list
 	end,

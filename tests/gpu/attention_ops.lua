@@ -94,5 +94,14 @@ it('a Transformer generates there with its cache', function()
 	quant.log 'reset'
 	local got = m:generate({1, 5, 3}, {steps = 24, temperature = 0})
 	print(got:device() == D, got:to 'cpu':eq(wanted):all():item(), kernels 'attention')  --> true	true	float32 attention, float32 attention_few
-	print(kernels 'zeros':match '%w+ construct')  --> float32 construct
+	print(kernels 'zeros':match 'float32 construct')  --> float32 construct
+	local rows = {{1, 5, 3}, {7}, {2, 2, 4, 6, 8}}
+	for _, o in ipairs {{steps = 24}, {steps = 6, kv = 'int8'}, {steps = 6, kv = 'float16', temperature = 0.8, topp = 0.9, repetition = 1.2, seed = 3}} do
+		local there, why = m:generate(rows, o)
+		local here, reasons = m:clone():to 'cpu':generate(rows, o)
+		for i = 1, #rows do assert(there[i]:device() == D and there[i]:to 'cpu':eq(here[i]):all():item() and why[i] == reasons[i]) end
+	end
+	local p = m:prompt({1, 5, 3, 2}, {kv = 'int8'})
+	local after, whole = m:generate({1, 5, 3, 2, 4}, {steps = 4, prompt = p}), m:generate({1, 5, 3, 2, 4}, {steps = 4, kv = 'int8'})
+	assert(after:eq(whole):all():item())
 end)
