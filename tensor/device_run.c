@@ -138,6 +138,20 @@ static enum ql_status mirror_operands(struct ql_ctx *ctx, const struct ql_call *
 	return status;
 }
 
+/* The same of the scales of codes that an op has written together with them. */
+static enum ql_status return_params(struct ql_ctx *ctx, const struct ql_call *call, int i, const struct ql_qparams *q)
+{
+	struct ql_tensor *part[3] = {q ? q->scale : NULL, q ? q->zero_point : NULL, q ? q->shift : NULL};
+	enum ql_status status = QL_OK;
+
+	if (!call->op->writes || i >= call->n_in || !(call->op->writes(call) & QL_SAVE(i)))
+		return QL_OK;
+	for (int k = 0; k < 3 && !status; k++)
+		if (part[k] && ql_is_remote(part[k]))
+			status = ql_storage_return(ctx, part[k]->storage);
+	return status;
+}
+
 /* Copies operands that the op has written back to the device: once for each storage. */
 static enum ql_status return_written(struct ql_ctx *ctx, const struct ql_call *call, struct mirrored *m)
 {
@@ -153,6 +167,8 @@ static enum ql_status return_written(struct ql_ctx *ctx, const struct ql_call *c
 			done |= given(call, j) && given(call, j)->storage == t->storage;
 		if (!done)
 			status = ql_storage_return(ctx, t->storage);
+		if (!status)
+			status = return_params(ctx, call, i, t->q);
 	}
 	return status;
 }

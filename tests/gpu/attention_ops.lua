@@ -105,3 +105,18 @@ it('a Transformer generates there with its cache', function()
 	local after, whole = m:generate({1, 5, 3, 2, 4}, {steps = 4, prompt = p}), m:generate({1, 5, 3, 2, 4}, {steps = 4, kv = 'int8'})
 	assert(after:eq(whole):all():item())
 end)
+
+it('cachedattention writes codes and their scales there', function()
+	tensor.seed(5)
+	local x, k, v = tensor.randn(2, 3, 32), tensor.randn(2, 3, 16), tensor.randn(2, 3, 16)
+	for _, spec in ipairs {'int8:8', 'uint8:8', 'int4:8+min'} do
+		local here = {tensor.zeros {2, 2, 9, 8}:quantize(spec), tensor.zeros {2, 2, 9, 8}:quantize(spec)}
+		local there, o = {here[1]:to(D), here[2]:to(D)}, {heads = 4, rope = 'half', kspec = spec, vspec = spec}
+		for _, at in ipairs {0, 3} do
+			local starts = tensor {at, at + 2, dtype = 'int64'}
+			local a = nn.cachedattention(x, k, v, here[1], here[2], starts, o)
+			local b = nn.cachedattention(x:to(D), k:to(D), v:to(D), there[1], there[2], starts:to(D), o)
+			assert(b:to 'cpu':eq(a):all():item() and there[1]:to 'cpu':dequantize():eq(here[1]:dequantize()):all():item())
+		end
+	end
+end)
