@@ -105,14 +105,32 @@ With metadata=true the second result is a table of what the file says beside its
 as metadata=.
 
 With map=true loading takes no time and no memory of its own: pages of the file are read when they are used, and writing to such a tensor
-changes memory alone. No other program may shorten the file meanwhile, which would end this one; saving here replaces files and is safe.]],
+changes memory alone. No other program may shorten the file meanwhile, which would end this one; saving here replaces files and is safe. names= gives
+only some of the tensors; with map=true the others are not read.]],
 	options = {{'device', 'text', 'where the tensors will be (default cpu, see --device)'},
 		{'metadata', 'true or false', 'give the metadata, too (default false)'},
-		{'map', 'true or false', '.safetensors, .gguf: large plain tensors are the file itself, read when they are used (default false)'}},
+		{'map', 'true or false', '.safetensors, .gguf: large plain tensors are the file itself, read when they are used (default false)'},
+		{'names', 'list', 'only these tensors of a file of named ones (default: all)'}},
 	example = [[file = os.tmpname() .. '.npz'
 tensor.save(file, {a=tensor{1,2}, b=tensor{{3}}})
 for name, x in pairs(tensor.load(file)) do print(name, x:nelem()) end  --> a 2
 --> b 1]]}
+
+-- The tensors called `wanted`, in the order of the file.
+local function chosen(file, names, tensors, wanted, refused)
+	local some, kept, set, there = {}, {}, {}, {}
+	for _, name in ipairs(names) do there[name] = true end
+	for _, name in ipairs(wanted) do
+		if type(name) ~= 'string' then fail('load: names: wanted a list of texts, got %s', describe(name)) end
+		if refused[name] then fail('load: %s: %s', file, refused[name]) end
+		if not there[name] then fail("load: %s: wanted a tensor '%.80s', got none%s", file, name, base.near(name, names)) end
+		set[name] = true
+	end
+	for i, name in ipairs(names) do
+		if set[name] then some[#some + 1], kept[#kept + 1] = name, tensors[i] end
+	end
+	return some, kept
+end
 
 function tensor.load(file, options)
 	check_file('load', file)
@@ -120,7 +138,9 @@ function tensor.load(file, options)
 	if file:find '%.csv$' then fail("load: %s: wanted a file of tensors, got a table of text; bench.load '…csv' gives a report, r:column(name) its numbers", file) end
 	local names, tensors, single, keys, values, refused = internal.load_file(file, options.device, options.map)
 	if not names then fail('%s', tensors) end
+	if single and options.names then fail('load: names: wanted a file of named tensors, got %s', file) end
 	if single then return tensors[1] end
+	if options.names then names, tensors = chosen(file, names, tensors, options.names, refused) end
 	if options.metadata then return named(names, tensors, refused, file), metadata(keys, values) end
 	return named(names, tensors, refused, file)
 end

@@ -8,6 +8,9 @@
 static const struct ql_attr attrs[] = {
 	{"n", QL_ATTR_INT, QL_POSITIONAL, NULL, "number of classes (default: the largest in x)"},
 	{"dtype", QL_ATTR_DTYPE, 0, NULL, "element type of the result (default int64)"},
+	{"on", QL_ATTR_FLOAT, 0, NULL, "value at the position (default 1)"},
+	{"off", QL_ATTR_FLOAT, 0, NULL, "value elsewhere (default 0)"},
+	{"foreign", QL_ATTR_BOOL, 0, NULL, "other numbers give rows of off, no error (default false)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -27,7 +30,7 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	const struct ql_tensor *x = call->in[0];
 	unsigned dtype = (unsigned)ql_call_int(call, "dtype", QL_int64);
 	int64_t n = ql_call_int(call, "n", 0), count = ql_tensor_nelem(x), shape[QL_MAX_RANK + 1];
-	bool given = ql_call_attr(call, "n") != NULL;
+	bool given = ql_call_attr(call, "n") != NULL, foreign = ql_call_bool(call, "foreign", false);
 	char text[QL_SHAPE_TEXT];
 
 	if (x->q || !ql_dtype_is_integer(x->dtype) || ql_dtype_is_bool(x->dtype) || ql_dtype_is_binary(x->dtype))
@@ -42,7 +45,7 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	for (int64_t i = 0; i < count; i++) {
 		int64_t class = class_of(x, i);
 
-		if (class < 1 || (given && class > n))
+		if (!foreign && (class < 1 || (given && class > n)))
 			return ql_fail(ctx, QL_ERR_ARGUMENT, "onehot: wanted classes from 1%s, got %lld",
 				given ? " to n" : "", (long long)class);
 		if (!given)
@@ -57,21 +60,30 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_tensor *out = call->out[0];
-	int64_t n = out->shape[out->rank - 1], count = ql_tensor_nelem(call->in[0]), one = 1;
+	int64_t n = out->shape[out->rank - 1], count = ql_tensor_nelem(call->in[0]);
+	double on = ql_call_float(call, "on", 1), off = ql_call_float(call, "off", 0);
+	void *y = out->storage->data;
 
 	(void)ctx;
 	call->path = ql_dtype_name(out->dtype);
-	memset(out->storage->data, 0, out->storage->bytes);
-	for (int64_t i = 0; i < count; i++)
-		ql_dtypes[out->dtype].from_i64(out->storage->data, i * n + class_of(call->in[0], i) - 1, 1, 1, &one);
+	if (off == 0)
+		memset(y, 0, out->storage->bytes);
+	for (int64_t i = 0; off != 0 && i < count * n; i++)
+		ql_dtypes[out->dtype].from_f64(y, i, 1, 1, &off);
+	for (int64_t i = 0; i < count; i++) {
+		int64_t class = class_of(call->in[0], i);
+
+		if (class >= 1 && class <= n)
+			ql_dtypes[out->dtype].from_f64(y, i * n + class - 1, 1, 1, &on);
+	}
 	return QL_OK;
 }
 
 const struct ql_op ql_op_onehot = {
 	.doc = {.name = "onehot",
-		.usage = "x:onehot(n)  x:onehot(n, {dtype='float32'})",
+		.usage = "x:onehot(n)  x:onehot(n, {dtype=, on=, off=, foreign=})",
 		.text = "A new last axis of size n with 1 at the position that each integer of x names, 1 to n, and 0 "
-			"elsewhere.",
+			"elsewhere. With foreign=true other numbers give rows without it, as in ONNX.",
 		.example = "print(tensor{2,1, dtype='int64'}:onehot(3)[1])  --> int64(3)  0 1 0",
 		.attrs = attrs},
 	.arity_min = 1,

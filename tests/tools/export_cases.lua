@@ -343,6 +343,7 @@ add('assign by indices', function(self, a) local y = a * 2 y[{{}, self.i, 2}] = 
 add('mask of rows', function(self, a) local y = a * 1 y[a:sum {axis=3}:gt(0)] = self.v return y end, block, {parts={v=tensor.randn(4)}})
 add('einsum of three', function(self, a) return tensor.einsum('bij,jk,bil->bkl', a, self.w, a) end, block, {parts={w=tensor.randn(4, 5)}})
 add('onehot', function(_, a) return a:argmax(2):onehot(6, {dtype='float32'}) end, block)
+add('onehot with values', function(_, a) return (a:argmax(2) + 1):onehot(6, {dtype='float32', on=2.5, off=-1, foreign=true}) end, block)
 add('onehot of int64', function(_, a) return a:argmax(2):onehot(6) end, block)
 add('einsum', function(self, a) return tensor.einsum('bij,jk->bki', a, self.w) end, block, {parts={w=tensor.randn(4, 5)}})
 add('einsum of diagonals', function(_, a) return tensor.einsum('...ii->...i', a:narrow(2, 1, 4)) end, block)

@@ -119,14 +119,14 @@ static void ${name}(const ${y} *x, const ${index} *index, int32_t outer, int32_t
 	end
 end
 parts.add('onehot', {fields = {'x', 'y'}, text = [[
-/* Rows of n zeros with 1 at the 1-based index. */
-static void ${name}(const ${x} *x, int32_t count, int32_t n, ${y} *y)
+/* Rows of n times `off` with `on` at the 1-based index. */
+static void ${name}(const ${x} *x, int32_t count, int32_t n, ${y} on, ${y} off, ${y} *y)
 {
 	int32_t i, j;
 
 	for (i = 0; i < count; i++)
 		for (j = 0; j < n; j++)
-			*y++ = x[i] == j + 1;
+			*y++ = x[i] == j + 1 ? on : off;
 }
 ]]})
 parts.add('masked', {fields = {'type'}, text = [[
@@ -265,7 +265,12 @@ local function onehot(e, node)
 	if not node.attrs.n then base.fail("export: node '%s': n: wanted the number of classes, got nothing", node.name) end
 	local x, f = e:input(node, 1, 'plain')
 	local y, g = e:output(node)
-	e:call('%s(%s, %d, %d, %s);', e:part('onehot', {x = f.ctype, y = g.ctype}), x, f.count, node.attrs.n, y)
+	local function value(v)
+		v = tensor {v, dtype = 'float64'}:to(g.dtype):to('float64'):item()
+		return g.ctype == 'float' and e.float(v) or g.ctype == 'double' and ('%a'):format(v) or ('%d'):format(math.tointeger(v))
+	end
+	e:call('%s(%s, %d, %d, %s, %s, %s);', e:part('onehot', {x = f.ctype, y = g.ctype}), x, f.count, node.attrs.n, value(node.attrs.on or 1),
+		value(node.attrs.off or 0), y)
 end
 
 local function masked(e, node)

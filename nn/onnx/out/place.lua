@@ -81,7 +81,11 @@ function ops.onehot(n)
 	if not count then n:refuse 'a number of classes that depends on values' end
 	for i = 1, count do list[i] = i end
 	local ids = n:unsqueeze(n:input(1, 'int64'), {n:rank(1)})
-	return n:cast(n:emit('Equal', {ids, n.w:initializer(n.name .. '.classes', tensor(list))}), 'bool', n:typed())
+	n:attr 'foreign' -- no error in ONNX
+	local on, off, dtype = n:attr('on', 1), n:attr('off', 0), n:typed()
+	local equal = n:emit('Equal', {ids, n.w:initializer(n.name .. '.classes', tensor(list))})
+	if on == 1 and off == 0 then return n:cast(equal, 'bool', dtype) end
+	return n:emit('Where', {equal, n:number(on, dtype), n:number(off, dtype)})
 end
 
 ---------------------------------------------------------------- parts that are replaced

@@ -24,6 +24,7 @@ exported.functions({
 	['rows are assigned'] = function(self, a) local y = a * 1 y[{{}, {}, self.i:view(5)}] = self.v:narrow(1, 1, 1) return y end,
 	['slices by a mask'] = function(_, a) local y = a * 1 y[a:narrow(3, 1, 1):squeeze(3):gt(0)] = 4 return y end,
 	onehot = function(_, a) return a:argmax(2):onehot(7) end, ['onehot of floats'] = function(_, a) return a:argmax(2):onehot(5, {dtype='float32'}) end,
+	['onehot with values'] = function(_, a) return (a:argmax(2) + 2):onehot(5, {dtype='float32', on=2.5, off=-1, foreign=true}) end,
 	['onehot of bytes'] = function(_, a) return a:argmax(2):to('uint8'):onehot(5, {dtype='int8'}) end,
 	mask = function(_, a) local y = a * 2 y[y:lt(0.1)] = 0.1 return y end,
 	['mask by a column'] = function(self, a) local y = a * 1 y[y:gt(self.v)] = 3 return y end,

@@ -20,6 +20,7 @@ it('finds elements by positions', function()
 	back(function(self, a) return a:indexselect(3, self.i) end, x, {parts = {i = tensor {-1, 2, 4, 4, dtype = 'int32'}}})
 	back(function(_, a) return a:argmax(2):onehot(6) end, x)
 	back(function(_, a) return a:argmax(2):onehot(6, {dtype = 'float32'}) end, x)
+	back(function(_, a) return (a:argmax(2) + 1):onehot(6, {dtype = 'float32', on = 2.5, off = -1, foreign = true}) end, x)
 	local function scatter(o) return function(_, a) return a:scatter(2, a:argmin {axis = 2, keep = true}, a, o or {}) end end
 	print((out.ops(scatter(), x):gsub('^.-Cast ', '')))  --> Sub ScatterElements
 	local m = out.model(out.graph(scatter {add = true}, x))
