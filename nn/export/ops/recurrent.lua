@@ -61,7 +61,9 @@ parts.add('steps_of', {fields = {'lengths'}, text = [[
 /* The steps of sequence b. */
 static int32_t ${name}(const ${lengths} *lengths, int32_t b, int32_t steps)
 {
-	return lengths[b] < 0 ? 0 : lengths[b] > steps ? steps : (int32_t)lengths[b];
+	int64_t n = (int64_t)lengths[b];
+
+	return n < 0 ? 0 : n > steps ? steps : (int32_t)n;
 }
 ]]})
 local ELMAN = [[
