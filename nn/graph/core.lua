@@ -397,7 +397,10 @@ function edits:sweep()
 	self.order = sorted(self)
 	local nodes = {}
 	for _, name in ipairs(self.order) do nodes[name] = self.nodes[name] end
-	self.nodes, self.users = nodes, nil
+	for name, node in next, self.users and self.nodes or {} do
+		if not nodes[name] then unlink(self.users, name, node.inputs) end
+	end
+	self.nodes = nodes
 end
 
 -- Between two passes: as finish, but nothing is checked.

@@ -29,19 +29,22 @@ function record:new_value(tensor, node, at)
 	return value
 end
 
-local function result_of(tensor, operands)
-	local result = {shape = {tensor:size()}, dtype = tensor:dtype(), spec = tensor:quantized() and tensor:spec() or nil, alias = false}
-	for i, operand in ipairs(operands) do
-		if is_tensor(operand) and storage(operand) == storage(tensor) then result.alias = i end
+local NONE = {}
+
+-- blocks: the storage of each operand that is a tensor.
+local function result_of(tensor, blocks)
+	local alias, block = false, blocks ~= NONE and storage(tensor)
+	for i, of in next, blocks do
+		if of == block and (not alias or i > alias) then alias = i end
 	end
-	return result
+	return {shape = {tensor:size()}, dtype = tensor:dtype(), spec = tensor:quantized() and tensor:spec() or nil, alias = alias}
 end
 
 -- The value of a tensor; a tensor that no op has computed is a constant.
 function record:value_of(tensor)
 	local value = self.values[identity(tensor)]
 	if not value then
-		local node = {op = 'const', value = tensor, operands = {}, attrs = {}, scope = self.scope, results = {result_of(tensor, {})},
+		local node = {op = 'const', value = tensor, operands = {}, attrs = {}, scope = self.scope, results = {result_of(tensor, NONE)},
 			known = self.known[identity(tensor)]}
 		self.nodes[#self.nodes + 1] = node
 		value = self:new_value(tensor, node, 1)
@@ -57,22 +60,25 @@ end
 local BY_VALUES = {maskedselect = 'x[mask]', nonzero = 'x:nonzero()', unique = 'x:unique()'}
 
 function record:add(op, operands, attrs, results)
-	local node = {op = op, attrs = attrs, operands = {}, results = {}, scope = self.scope, tainted = false}
+	local given, blocks, tainted, traced = {}, {}, false, nil
 	for i, operand in ipairs(operands) do
-		node.operands[i] = is_tensor(operand) and self:value_of(operand) or operand
-		node.tainted = node.tainted or is_tensor(operand) and node.operands[i].node.tainted
-		if is_tensor(operand) and operand:quantized() then -- constant codes are weights: the op is not an integer op yet
-			node.traced = node.operands[i].node.op ~= 'const' or node.traced or 'weights'
+		if is_tensor(operand) then
+			local value = self:value_of(operand)
+			given[i], blocks[i], tainted = value, storage(operand), tainted or value.node.tainted
+			if operand:quantized() then traced = value.node.op ~= 'const' or traced or 'weights' end -- constant codes are weights: no integer op yet
+		else
+			given[i] = operand
 		end
 	end
-	if BY_VALUES[op] and node.tainted then
+	local node = {op = op, attrs = attrs, operands = given, results = {}, scope = self.scope, tainted = tainted, traced = traced, index = nil}
+	if BY_VALUES[op] and tainted then
 		fail('trace: %s: wanted sizes that depend on the sizes of the input only, got %s, whose size depends on values',
 			record.where(self.scope), BY_VALUES[op])
 	end
 	self.nodes[#self.nodes + 1] = node
 	if self.scope then table.insert(self.scope.nodes, node) end
 	for i, tensor in ipairs(results) do
-		node.results[i] = result_of(tensor, operands)
+		node.results[i] = result_of(tensor, blocks)
 		self:new_value(tensor, node, i)
 	end
 	return node
@@ -206,7 +212,7 @@ function record.run(m, inputs, trees)
 	local self = setmetatable({nodes = {}, values = {}, versions = {}, alive = {}, notes = {}, calls = {}}, record)
 	self.paths, self.known = names_of(m)
 	for _, input in ipairs(inputs) do
-		local node = {op = 'input', name = input.name, operands = {}, attrs = {}, results = {result_of(input.tensor, {})}, tainted = true}
+		local node = {op = 'input', name = input.name, operands = {}, attrs = {}, results = {result_of(input.tensor, NONE)}, tainted = true}
 		node.results[1].spec = record.spec_of(input.tensor)
 		self.nodes[#self.nodes + 1] = node
 		self:new_value(input.tensor, node, 1)
