@@ -89,13 +89,19 @@ static void pair_of(const struct job *j, int64_t i, int64_t at[2])
 /* Cosines and sines of pair i in row `row` of the table; those of the first number come first. */
 static void put(const struct job *j, int64_t row, int64_t i, const double c[2], const double s[2], void *table)
 {
-	unsigned dtype = j->wide ? QL_float64 : QL_float32;
 	int64_t at[2];
 
 	pair_of(j, i, at);
 	for (int k = 0; k < 2; k++) {
-		ql_dtypes[dtype].from_f64(table, row * j->n + at[k], 1, 1, &c[k]);
-		ql_dtypes[dtype].from_f64(table, j->sines + row * j->n + at[k], 1, 1, &s[k]);
+		int64_t place = row * j->n + at[k];
+
+		if (j->wide) {
+			((double *)table)[place] = c[k];
+			((double *)table)[j->sines + place] = s[k];
+		} else {
+			((float *)table)[place] = (float)c[k];
+			((float *)table)[j->sines + place] = (float)s[k];
+		}
 	}
 }
 
