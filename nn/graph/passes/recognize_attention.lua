@@ -7,6 +7,7 @@ local _, internal = ...
 local pattern = internal.import 'nn/graph/pattern'
 local number_of = pattern.number_of
 
+local MASKS = 4 -- of one softmax, at most
 local NOTHING = -1e30 -- scores from here down are those of keys that are not seen
 
 ---------------------------------------------------------------- looking
@@ -46,7 +47,12 @@ end
 
 ---------------------------------------------------------------- q, k, v: (batch, heads, rows, width)
 
-local KEEPS_ORDER = {reshape = true, unsqueeze = true, squeeze = true}
+local KEEPS_ORDER = {reshape = true, view = true, unsqueeze = true, squeeze = true}
+
+local function only_view(e, ref)
+	local node = node_of(e, ref)
+	return node and KEEPS_ORDER[node.op] and only(e, ref, node.op)
+end
 
 -- A value whose elements are in the same order and that has this shape; nil if there is none.
 local function in_shape(e, ref, shape)
@@ -155,18 +161,6 @@ local function meaning(mask, queries, keys)
 	if keys >= queries and free:ne(future):all():item() and hidden:eq(future):all():item() then return 'causal' end
 end
 
--- The scores without what is added to them, and the mask.
-local function without_added(e, node, shape)
-	for at = 1, 2 do
-		local ref, mask = node.inputs[at], node.inputs[3 - at]
-		local inner = type(ref) == 'string' and (only(e, ref, 'matmul') or only(e, ref, 'mul') or only(e, ref, 'div'))
-		if inner and type(mask) == 'string' and same_shape(shape_of(e, ref), shape) and fits(e, mask, shape) and
-			e:result_of(mask).dtype == node.results[1].dtype then
-			return ref, {added = mask}
-		end
-	end
-end
-
 -- The scores that are replaced by a large negative number where nothing is seen.
 local function without_replaced(e, node, shape)
 	local seen, ref, low = node.inputs[1], node.inputs[2], number_of(e, node.inputs[3])
@@ -176,22 +170,55 @@ local function without_replaced(e, node, shape)
 	return ref, {seen = seen, low = low, inverted = inverted}
 end
 
+local function add_const(e, before, name, value, dtype)
+	e:add({name = name, op = 'const', inputs = {}, attrs = {}, results = {{shape = {value:size()}, dtype = dtype}}, value = value:to(dtype),
+		module = before.module, kind = before.kind}, before.name)
+	return name
+end
+
 -- As a mask that is added: what was replaced by so low a number has it still after a sum.
 local function as_added(e, mask, before, dtype)
-	if mask.added then return mask.added end
-	local low, shape = mask.low, shape_of(e, mask.seen)
-	local value = constant(e, mask.seen)
 	local name = e:fresh(before.name .. '.mask')
-	local result = {{shape = shape, dtype = dtype}}
+	if mask.added and not mask.shape then return mask.added end
+	local value = constant(e, mask.added or mask.seen)
+	if mask.added then
+		if value then return add_const(e, before, name, value:reshape(table.unpack(mask.shape)), dtype) end
+		return add_view(e, before, 'reshape', mask.added, {size = mask.shape}, mask.shape)
+	end
+	local low = mask.low
 	if value then
 		local zeros = tensor.zeros {value:size()}
-		local made = mask.inverted and tensor.where(value, zeros + low, zeros) or tensor.where(value, zeros, zeros + low)
-		e:add({name = name, op = 'const', inputs = {}, attrs = {}, results = result, value = made:to(dtype), module = before.module, kind = before.kind}, before.name)
-	else
-		e:add({name = name, op = 'where', inputs = {mask.seen, mask.inverted and low or 0.0, mask.inverted and 0.0 or low}, attrs = {},
-			results = result, module = before.module, kind = before.kind}, before.name)
+		return add_const(e, before, name, mask.inverted and tensor.where(value, zeros + low, zeros) or tensor.where(value, zeros, zeros + low), dtype)
 	end
+	e:add({name = name, op = 'where', inputs = {mask.seen, mask.inverted and low or 0.0, mask.inverted and 0.0 or low}, attrs = {},
+		results = {{shape = shape_of(e, mask.seen), dtype = dtype}}, module = before.module, kind = before.kind}, before.name)
 	return name
+end
+
+local function broadcast(a, b)
+	local made = {}
+	for i = 1, math.max(#a, #b) do
+		local x, y = a[#a - i + 1] or 1, b[#b - i + 1] or 1
+		table.insert(made, 1, x == 1 and y or x)
+	end
+	return made
+end
+
+-- All masks as one that is added.
+local function joined(e, masks, before, dtype)
+	local all = as_added(e, masks[1], before, dtype)
+	for i = 2, #masks do
+		local one = as_added(e, masks[i], before, dtype)
+		local a, b, name = constant(e, all), constant(e, one), e:fresh(before.name .. '.mask')
+		if a and b then
+			add_const(e, before, name, a + b, dtype)
+		else
+			e:add({name = name, op = 'add', inputs = {all, one}, attrs = {}, results = {{shape = broadcast(shape_of(e, all), shape_of(e, one)), dtype = dtype}},
+				module = before.module, kind = before.kind}, before.name)
+		end
+		all = name
+	end
+	return all
 end
 
 ---------------------------------------------------------------- the whole
@@ -213,27 +240,66 @@ end
 local function uncapped(e, ref)
 	local base, cap = unscaled(e, ref)
 	local node = only(e, base, 'tanh')
-	if not node or node.attrs.out then return ref end
+	if not node or node.attrs.out or cap <= 0 then return ref end
 	local inner, factor = unscaled(e, node.inputs[1])
 	return inner, cap, factor -- scores are inner times factor times cap
 end
 
--- The product of q and k behind the softmax, and what is between them.
-local function scores_of(e, softmax)
-	local ref, shape, mask = softmax.inputs[1], softmax.results[1].shape, nil
-	if type(ref) ~= 'string' or #shape ~= 4 then return end
-	local node = only(e, ref, 'add') or only(e, ref, 'where')
-	if node and not node.attrs.act and not node.attrs.out then
-		local inner, found
-		if node.op == 'add' then inner, found = without_added(e, node, shape) else inner, found = without_replaced(e, node, shape) end
-		if not inner then return end
-		ref, mask = inner, found
-	end
+-- The product of q and k, if the value is that with a scale and a softcap.
+local function product_of(e, ref)
 	local inner, cap, factor = uncapped(e, ref)
 	local base, scale = unscaled(e, inner)
 	local product = only(e, base, 'matmul')
 	if not product or product.attrs.out then return end
-	return {product = product, mask = mask, cap = cap, scale = cap and scale * factor * cap or scale}
+	return {product = product, masks = {}, cap = cap, scale = cap and scale * factor * cap or scale}
+end
+
+local scores_of
+
+-- f with one more mask.
+local function masked(f, mask)
+	if f then f.masks[#f.masks + 1] = mask end
+	return f
+end
+
+-- A mask that is added.
+local function of_sum(e, node, shape, left)
+	for at = 1, 2 do
+		local ref, mask = node.inputs[at], node.inputs[3 - at]
+		if type(ref) == 'string' and type(mask) == 'string' and same_shape(shape_of(e, ref), shape) and fits(e, mask, shape) and
+			e:result_of(mask).dtype == node.results[1].dtype then
+			local f = masked(scores_of(e, ref, shape, left), {added = mask})
+			if f then return f end
+		end
+	end
+end
+
+-- A mask that is added to the scores of all windows of one picture (Swin): (1, windows, heads, t, s).
+local function of_windows(e, node, shape, left)
+	local sum = only(e, node.inputs[1], 'add')
+	local wide = {1, table.unpack(shape)}
+	if not sum or sum.attrs.act or sum.attrs.out or not same_shape(sum.results[1].shape, wide) then return end
+	for at = 1, 2 do
+		local mask = sum.inputs[3 - at]
+		local view, size = only_view(e, sum.inputs[at]), type(mask) == 'string' and shape_of(e, mask)
+		if view and size and #size == 5 and same_shape(shape_of(e, view.inputs[1]), shape) and same_shape(broadcast(size, wide), wide) and
+			e:result_of(mask).dtype == sum.results[1].dtype then
+			local f = masked(scores_of(e, view.inputs[1], shape, left), {added = mask, shape = table.move(size, 2, 5, 1, {})})
+			if f then return f end
+		end
+	end
+end
+
+-- The product of q and k behind scores, and what is between them; left: masks that there may still be.
+function scores_of(e, ref, shape, left)
+	local f = product_of(e, ref)
+	if f or left == 0 then return f end
+	local node = only(e, ref, 'add') or only(e, ref, 'where') or only_view(e, ref)
+	if not node or node.attrs.act or node.attrs.out then return end
+	if node.op == 'add' then return of_sum(e, node, shape, left - 1) end
+	if node.op ~= 'where' then return of_windows(e, node, shape, left - 1) end
+	local inner, mask = without_replaced(e, node, shape)
+	return inner and masked(scores_of(e, inner, shape, left - 1), mask)
 end
 
 -- 1 / sqrt(d) where it is that but for roundings.
@@ -249,7 +315,7 @@ end
 
 local function found_at(e, node)
 	local softmax = not node.mode and not node.attrs.out and #node.results[1].shape == 4 and softmax_of(e, node.inputs[1])
-	local f = softmax and scores_of(e, softmax)
+	local f = softmax and type(softmax.inputs[1]) == 'string' and scores_of(e, softmax.inputs[1], softmax.results[1].shape, MASKS)
 	if not f or type(node.inputs[2]) ~= 'string' or type(f.product.inputs[1]) ~= 'string' or type(f.product.inputs[2]) ~= 'string' then return end
 	local k_shape, v_shape, shape = shape_of(e, f.product.inputs[2]), shape_of(e, node.inputs[2]), softmax.results[1].shape
 	if #k_shape ~= 4 or #v_shape ~= 4 or #shape_of(e, f.product.inputs[1]) ~= 4 then return end
@@ -276,8 +342,8 @@ local function replace(e, node, f)
 	local function edge(x) return type(x) == 'string' and x or x(node) end
 	local inputs = {f.q, edge(f.k), edge(f.v)}
 	local attrs = {scale = f.scale, softcap = f.cap}
-	if f.mask then
-		local mask = as_added(e, f.mask, node, e:result_of(f.q).dtype)
+	if #f.masks > 0 then
+		local mask = joined(e, f.masks, node, e:result_of(f.q).dtype)
 		local value = constant(e, mask)
 		local means = value and meaning(value, shape[3], shape[4])
 		if means == 'causal' then attrs.causal = true elseif means ~= 'none' then inputs[4] = mask end
