@@ -80,7 +80,8 @@ the name batch. form='float' decodes all codes and rounds no activations. 'qdq' 
 with codes: 8 bits (opset 13), 16 and 4 bits and blocks (21), FP8 (19), FP4 (23); biases are int32. 'qoperator' has QLinearConv,
 QLinearMatMul and ops of onnxruntime (com.microsoft: QGemm, QLinearAdd, MatMulNBits and others) where there is one, and else the
 first. 'integer' has ConvInteger and MatMulInteger, and the multiplier of g:run as a number: the codes of products are those of g:run bit
-for bit. A runtime that does not fuse QDQ adds floats, so codes at a tie may be off by 1 in each layer, and those after it by more. Codes whose ranges are found at each run become DynamicQuantizeLinear and integer products; rows of h in a recurrent layer stay
+for bit, also those that are rounded in fixed point (rounding='single' or 'double', models of TFLite), for which the other forms have float32.
+A runtime that does not fuse QDQ adds floats, so codes at a tie may be off by 1 in each layer, and those after it by more. Codes whose ranges are found at each run become DynamicQuantizeLinear and integer products; rows of h in a recurrent layer stay
 floats. Weights in formats with tables or minimums need form='float'. Nodes without a form in ONNX are one error that lists them all. The
 report has the nodes of the file.
 

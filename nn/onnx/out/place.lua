@@ -122,11 +122,14 @@ function ops.assign(n)
 	return assign(n, n:input(1, dtype), n.shapes[1], n:input(2, dtype), n:attr 'slices', 1)
 end
 
+-- A mask of the first axes marks what lies along the others; the value is one, or one for each of their elements.
 function ops.maskedassign(n)
-	for _, s in ipairs(n.shapes[3]) do
-		if s ~= 1 then n:refuse 'a value for each mark' end
-	end
-	return n:emit('Where', {n:input(2, 'bool'), n:input(3, n:typed()), n:input(1, n:typed())})
+	local mask, others, axes, all = n:input(2, 'bool'), n:rank(1) - n:rank(2), {}, 1
+	for _, s in ipairs(n.shapes[3]) do all = s ~= 1 and s or all end
+	if all ~= 1 and #n.shapes[3] > others then n:refuse 'a value for each mark' end
+	for i = 1, others do axes[i] = n:rank(2) + i - 1 end
+	if others > 0 then mask = n:unsqueeze(mask, axes) end
+	return n:emit('Where', {mask, n:input(3, n:typed()), n:input(1, n:typed())})
 end
 
 ---------------------------------------------------------------- constants

@@ -33,6 +33,8 @@ it('replaces parts', function()
 	back(function(_, a) local y = a * 2 y[{{}, 2, {2, 4}}] = a[{{}, 1, {1, 3}}] return y end, x)
 	back(function(_, a) local y = a * 2 y[{{}, -1}] = 7 return y end, x)
 	back(function(_, a) local y = a * 2 y[y:gt(1)] = 0 return y end, x)
+	back(function(self, a) local y = a * 2 y[a:sum {axis = 3}:gt(0)] = self.v return y end, x, {parts = {v = tensor.randn(x:size(3))}})
+	back(function(_, a) local y = a * 2 y[a:sum {axis = 3}:gt(0)] = 3 return y end, x)
 end)
 
 it('fills', function()
