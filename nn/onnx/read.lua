@@ -164,12 +164,15 @@ local function attributes(self, n, given)
 	return attrs
 end
 
+local FLOAT4 = 23 -- read as float8, which has its numbers
+
 -- A tensor in an attribute: read once.
 function machine:constant(t)
 	local value = self.file.read[t]
 	if not value then
 		value = self.file:tensor(t)
 		self.file.read[t] = value
+		if t.data_type == FLOAT4 then self.file.float4[value] = true end
 	end
 	return value
 end
@@ -464,7 +467,7 @@ end
 
 local function load(path, o)
 	local f = file.open(path)
-	f.read, f.initializers, f.kept, f.made, f.fixed, f.names, f.attrs = {}, {}, {}, {}, {}, {}, {}
+	f.read, f.initializers, f.kept, f.made, f.fixed, f.names, f.attrs, f.float4 = {}, {}, {}, {}, {}, {}, {}, {}
 	f.functions, f.versions = functions_of(f), versions_of(f, f.model.opset_import)
 	check_ops(f)
 	if f.model.graph.sparse_initializer then f:fail 'initializers: wanted dense ones, got sparse ones' end

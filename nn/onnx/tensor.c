@@ -34,6 +34,7 @@ static bool wire_of(int64_t type, struct wire *w)
 		[19] = {{QL_float8_e5m2, 1, false, false}, 0},
 		[21] = {{QL_uint4, 0, false, false}, 4},
 		[22] = {{QL_int4, 0, false, false}, 4},
+		[23] = {{QL_float8_e4m3, 0, false, false}, 4}, /* float4 of e2m1, whose numbers e4m3 has */
 		[24] = {{QL_float8_e8m0, 1, false, false}, 0},
 		[25] = {{QL_uint2, 0, false, false}, 2},
 		[26] = {{QL_int2, 0, false, false}, 2},
@@ -50,7 +51,7 @@ bool ql_onnx_dtype(int64_t type, unsigned *dtype)
 {
 	struct wire w;
 
-	if (!wire_of(type, &w))
+	if (!wire_of(type, &w) || (w.packed && ql_dtype_is_float(w.of.dtype)))
 		return false;
 	*dtype = w.of.dtype;
 	return true;
@@ -61,22 +62,30 @@ static enum ql_status find_wire(struct ql_ctx *ctx, int64_t type, struct wire *w
 	if (wire_of(type, w))
 		return QL_OK;
 	return ql_fail(ctx, QL_ERR_UNSUPPORTED,
-		"data type: wanted numbers of up to 64 bits, bool, float8 of e4m3, e5m2 or e8m0, or integers of 2 or 4 bits, got %s (%lld)",
+		"data type: wanted numbers of up to 64 bits, bool, float8 of e4m3, e5m2 or e8m0, float4, or integers of 2 or 4 bits, got %s (%lld)",
 		type == 8                  ? "strings"
 		: type == 14 || type == 15 ? "complex numbers"
-		: type == 23               ? "float4"
 					   : "another",
 		(long long)type);
 }
 
 /* ---- elements ---- */
 
-/* The codes of packed elements, `bits` each, low bits first and across rows, as bytes. */
+/* The byte of a packed code: of integers with its sign, of float4 (e2m1) the same number as e4m3. */
+static uint8_t unpacked(unsigned dtype, unsigned code, unsigned mask)
+{
+	static const uint8_t e4m3[] = {0x00, 0x30, 0x38, 0x3c, 0x40, 0x44, 0x48, 0x4c};
+
+	if (ql_dtype_is_float(dtype))
+		return (uint8_t)(e4m3[code & 7] | (code & 8) << 4);
+	return (uint8_t)(ql_dtypes[dtype].kind == QL_KIND_INT && code > mask / 2 ? code - mask - 1 : code);
+}
+
+/* Packed elements, `bits` each, low bits first and across rows. */
 static enum ql_status read_packed(const struct ql_reader *r, uint64_t offset, uint64_t size, const struct wire *w,
 	int rank, const int64_t *shape, struct ql_tensor **out)
 {
 	unsigned per = 8 / w->packed, mask = (1u << w->packed) - 1;
-	bool is_signed = ql_dtypes[w->of.dtype].kind == QL_KIND_INT;
 	struct ql_tensor *bytes = NULL;
 	char *from = NULL;
 	enum ql_status status = ql_tensor_new(r->ctx, ql_dtype_whole(w->of.dtype), rank, shape, &bytes);
@@ -88,7 +97,7 @@ static enum ql_status read_packed(const struct ql_reader *r, uint64_t offset, ui
 	for (int64_t i = 0; i < n && !status; i++) {
 		unsigned byte = (unsigned char)from[i / per], code = byte >> (unsigned)(i % per) * w->packed & mask;
 
-		to[i] = (uint8_t)(is_signed && code > mask / 2 ? code - mask - 1 : code);
+		to[i] = unpacked(w->of.dtype, code, mask);
 	}
 	ql_free(r->ctx, from);
 	if (!status)

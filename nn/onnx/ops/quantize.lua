@@ -111,6 +111,7 @@ function ops.DequantizeLinear(n, x, scale, zero)
 end
 
 local function target(n, zero)
+	if zero and n.machine.file.float4[zero] then n:fail 'zero_point: wanted a type of codes, got float4' end
 	if zero then return zero:dtype() end
 	local code = n:attr('output_dtype', 0)
 	return code == 0 and 'uint8' or internal.onnx_dtype(code) or n:fail('output_dtype: wanted a type of codes, got number %d', code)

@@ -114,6 +114,9 @@ function ops.Cast(n, x)
 	return cast(n, x, dtype)
 end
 
-function ops.CastLike(n, x, like) return cast(n, x, like:dtype()) end
+function ops.CastLike(n, x, like)
+	if n.machine.file.float4[like] then n:fail 'target_type: wanted a type of numbers, got float4' end
+	return cast(n, x, like:dtype())
+end
 
 return {ops = ops, codes = {'Shape', 'Size', 'Cast', 'CastLike'}}

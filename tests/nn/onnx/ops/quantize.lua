@@ -162,3 +162,28 @@ it('multiplies codes whose scale is found at the run', function()
 	local x = tensor.randn(4, 8)
 	assert(equal(g:run(x), x:quantize 'uint8':dequantize():matmul(w:dequantize()), 1e-4))
 end)
+
+-- Scalars 'z' of uint8 whose type becomes float4 (23): codes 0 to 15 of e2m1.
+it('reads float4 as numbers, and has no codes of it', function()
+	local function four(op, inputs, z)
+		local bytes = onnx.bytes {nodes = {node(op, inputs, {'y'}, nil, {name = 'y'})}, inputs = {{'x', 'float32', {2}}}, outputs = {'y'},
+			initializers = {s = number(0.5), z = number(z, 'uint8')}, opset = 23}
+		local path = os.tmpname()
+		local made, count = bytes:gsub('\x10\x02\x42\x01z', '\x10\x17\x42\x01z')
+		assert(count == 1)
+		local out <close> = assert(io.open(path, 'wb'))
+		out:write(made)
+		out:flush()
+		local ok, g = pcall(graph.load, path)
+		os.remove(path)
+		return ok, g
+	end
+	for code, want in ipairs {[0] = 0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6} do
+		local ok, g = four('DequantizeLinear', {'z', 's'}, code)
+		assert(ok and g:run(tensor {0, 0}):item() == want / 2, g)
+	end
+	for op, inputs in pairs {QuantizeLinear = {'x', 's', 'z'}, CastLike = {'x', 'z'}} do
+		local ok, message = four(op, inputs, 0)
+		assert(not ok and message:find 'got float4', message)
+	end
+end)
