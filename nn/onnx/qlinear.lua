@@ -78,18 +78,31 @@ local function stepped(x, steps) return (string.unpack('<f', string.pack('<i4', 
 
 local STEPS = {0, 1, -1, 2, -2}
 
+-- How many sums become another code by the multiplier `other` than by `want`.
+local function flips(want, other)
+	local most = math.min(2 ^ 17, 256 / want) // 1 | 0
+	local sums = tensor.arange(-most, most)
+	return (sums * want):round():ne((sums * other):round()):to 'int64':sum():item()
+end
+
 -- onnxruntime multiplies sums by float32(float32(sx * sw) / sy), g:run by float32(sx * sw / sy): a scale within two steps of sw with which
--- both are what g:run takes, or else the first; or sw, where no number is so.
+-- both are what g:run takes, or else the first, or where there is none that with which the fewest sums become another code.
 local function near(sx, sw, sy)
-	local want, found = single(sx * sw / sy), nil
+	local want, first, best, least = single(sx * sw / sy), nil, sw, math.huge
+	if not (sw > 0x1p-100 and sw < 0x1p100 and want > 0x1p-20 and want < 0x1p20) then return sw end
 	for _, steps in ipairs(STEPS) do
-		local s = sw > 0x1p-120 and sw < 0x1p120 and stepped(sw, steps) or sw
+		local s = stepped(sw, steps)
 		if single(single(sx * s) / sy) == want then
 			if single(sx * s / sy) == want then return s end
-			found = found or s
+			first = first or s
 		end
 	end
-	return found or sw
+	for _, steps in ipairs(first and {} or STEPS) do
+		local s = stepped(sw, steps)
+		local count = flips(want, single(single(sx * s) / sy))
+		if count < least then best, least = s, count end
+	end
+	return first or best
 end
 
 -- The name of the scales of codes w in a product with x whose result is c.

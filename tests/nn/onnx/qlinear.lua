@@ -33,3 +33,28 @@ it('writes a network of codes only', function()
 	assert(not ops:find 'Dequantize' and select(2, ops:gsub('QuantizeLinear', '')) == 1, ops)
 	back(g, x)
 end)
+
+-- onnxruntime rounds sx * sw to float32, then its quotient by sy; g:run rounds once.
+it('moves scales of weights to where its multiplier is that of g:run', function()
+	local internal = debug.getregistry()['quoll.internal']
+	local function single(v) return (string.unpack('<f', string.pack('<f', v))) end
+	local a = tensor.randn(40, 12)
+	local m = nn.Sequential {nn.Linear(12, 200), nn.ReLU(), nn.Linear(200, 3), nn.ReLU(), nn.Linear(3, 2)}
+	local g = exported.static(m, a)
+	local path = out.file(g, {form = 'qoperator'})
+	local box = assert(internal.onnx_open(path))
+	local model, values = internal.onnx_model(box), {}
+	for _, t in ipairs(model.graph.initializer) do values[t.name] = internal.onnx_tensor(box, t.offset, t.size) end
+	os.remove(path)
+	local node = model.graph.node[2]
+	assert(node.op_type == 'QGemm')
+	local sx, sy, given = values[node.input[2]]:item(), values[node.input[8]]:item(), values[node.input[5]]:totable()
+	local equal, before = 0, 0
+	for i, sw in ipairs(g:node('linear1.weight').value:qparams().scale:reshape(-1):totable()) do
+		local want = single(sx * sw / sy)
+		equal = equal + (single(single(sx * given[i]) / sy) == want and 1 or 0)
+		before = before + (single(single(sx * sw) / sy) == want and 1 or 0)
+		assert(math.abs(given[i] - sw) < 3e-7 * sw)
+	end
+	assert(equal > before and equal >= 140, equal)
+end)
