@@ -298,7 +298,8 @@ exact values, MEAN rounds once, other ops decode, compute floats and encode. Inp
 outputs are codes: y:dequantize() are their values, y:codes() the plain integers. Weights of 8 bits beside float activations stay codes
 that are decoded; LiteRT rounds the activations there, too.
 
-States of recurrent ops begin with zeros in each run. Ops:
+States of recurrent ops begin with zeros in each run, or are inputs and outputs: graph.load{file, states=true}. SVDF and LSTMs of codes
+(8 bits with cells of 16; no peepholes, projections or norms) have the codes of the kernels, other LSTMs are computed in floats. Ops:
 
 ]] .. lines_of(internal.import 'nn/tflite/read'.names())
 end, [[print(pcall(graph.load, 'missing.tflite'))  --> false	...]])

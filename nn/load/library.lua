@@ -19,6 +19,7 @@ the model only.]],
 	example = [[print(pcall(graph.load, 'no/such/model.onnx'))  --> false	...]],
 	options = {{'inputs', 'list', "sizes of inputs by name: {x={1, 3, 320, 320}}, where 'B' is the batch; a tensor in their place makes the input that constant"},
 		{'bias', 'text', "float (default) or integer: what biases of products of codes are, where they are no int32 in an ONNX file"},
+		{'states', 'true or false', 'states of the recurrent ops of a TFLite file are inputs and, behind the others, outputs, with their names; else they are zeros in each run (default false)'},
 		{'report', 'true or false', 'the second result is a report of what was recognized and made integer; none of TFLite files, whose integers stay as they are (default false)'}}}
 
 local function is_tflite(path)
@@ -62,6 +63,7 @@ function graph.load(given)
 	if tflite and o.report then fail('load: report: wanted an ONNX file, got %s', file) end
 	if tflite and o.bias then fail('load: bias: wanted an ONNX file, got %s', file) end
 	if o.bias and o.bias ~= 'float' and o.bias ~= 'integer' then fail('load: bias: wanted float or integer, got %s', describe(o.bias)) end
+	if o.states and not tflite then fail('load: states: wanted a TFLite file, got %s', file) end
 	if o.inputs then o.inputs = on_host(o.inputs) end
 	local _ <close> = patient()
 	local g, rows = internal.on_cpu(internal.import(tflite and 'nn/tflite/read' or 'nn/onnx/read').load, file, o)

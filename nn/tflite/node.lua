@@ -119,6 +119,19 @@ function node:weight(i, key, made)
 	end)
 end
 
+-- The state of a variable that is input i, as the caller gave it; nil: zeros.
+function node:state(i)
+	local v = self.inputs[i]
+	return v and not v.variable and layout.plain(v) or nil
+end
+
+-- Whether states are outputs, and the next state of input i.
+function node:wants_states() return self.file.states ~= nil end
+function node:keep(i, x)
+	local index = self.from.inputs and self.from.inputs[i]
+	if self.file.states and index and index ~= -1 then self.machine.values[index] = {plain = x} end
+end
+
 -- The scale of an input that has one for all of it, or nil.
 function node:scale(i)
 	local scales = self.file:scales(self.tensors[i])
@@ -185,7 +198,9 @@ end
 
 -- The spec of output i; rounding: 'double' for results of sums; nil: results of floats.
 function node:spec(act, rounding, i)
-	local t = self.outputs[i or 1]
+	return self:spec_of(self.outputs[i or 1] or self:fail('output %d: wanted a tensor, got none', i), act, rounding)
+end
+function node:spec_of(t, act, rounding)
 	local scales = self.file:coded(t)
 	if not scales then return nil end
 	if scales.several then self:fail('output: wanted one scale for the whole tensor, got %d', #scales.scale) end

@@ -127,7 +127,7 @@ function machine:find(index, what)
 	local v = self.values[index] or constant(self.file, index)
 	if v then return v end
 	local t = self.file:tensor(index)
-	if t.variable then -- states begin with zeros
+	if t.variable then -- states that are no inputs begin with zeros
 		local sizes = table.move(t.shape or {}, 1, #(t.shape or {}), 1, {dtype = 'float32'})
 		v = {plain = tensor.zeros(sizes), variable = true}
 		return v
@@ -154,6 +154,14 @@ local function look(n)
 	return QUIET[n.op] or known and not recorded, dynamic
 end
 
+-- The results of a handler; an error of an op that it called names the node.
+local function checked(n, results)
+	if results[1] then return table.pack(table.unpack(results, 2, results.n)) end
+	local message = tostring(results[2]):gsub('^[^%s:]*:%d+: ', '')
+	if message:find "^load: '" then base.fail('%s', message) end
+	n:fail('%s', message)
+end
+
 local function apply(n, handler)
 	if n.file.kept[n.from] then return n.file.kept[n.from] end
 	local quiet, dynamic = look(n)
@@ -163,8 +171,9 @@ local function apply(n, handler)
 	else
 		tracer.scope = {path = n.name, class = {name = n.op}, module = {}, call = 1, nodes = {}, leaf = true}
 	end
-	local results = table.pack(handler(n))
+	local results = table.pack(pcall(handler, n))
 	if quiet then internal.record(before) else tracer.scope = scope end
+	results = checked(n, results)
 	if quiet and not dynamic then n.file.kept[n.from] = results end -- the same for every batch
 	for i = 1, results.n do
 		local y = results[i]
@@ -184,6 +193,7 @@ function machine:call(op)
 		from = op, machine = self}, node)
 	for i, index in ipairs(op.outputs or {}) do n.outputs[i] = f:tensor(index) end
 	n.name = clean(n.outputs[1] and n.outputs[1].name)
+	if #n.outputs == 0 then n:fail 'wanted at least one output, got none' end
 	for i, index in ipairs(op.inputs or {}) do
 		if index ~= -1 then n.inputs[i], n.tensors[i] = self:find(index, ("node '%s' (%s): input %d"):format(n.name, n.op, i)), f:tensor(index) end
 	end
@@ -240,6 +250,27 @@ local function spec_of(f, t)
 	return outer:spec()
 end
 
+-- The variables that ops have as inputs, as inputs and outputs of the graph; the first axis is the batch where that of an input is.
+local function read_states(f, list, taken)
+	local batch, seen = false, {}
+	f.states = {}
+	for _, input in ipairs(list) do batch = batch or input.axis == 1 end
+	for _, op in ipairs(f.graph.ops or {}) do
+		for _, index in ipairs(op.inputs or {}) do
+			local t = index ~= -1 and f:tensor(index)
+			if t and t.variable and not seen[index] then
+				local input = {name = clean(t.name), dims = table.move(t.shape or {}, 1, #(t.shape or {}), 1, {}), dtype = f:dtype(t), spec = spec_of(f, t), index = index}
+				if taken[input.name] then f:fail("inputs: wanted different names, got '%s' twice", input.name) end
+				seen[index], taken[input.name] = true, true
+				if batch and input.dims[1] == 1 then input.dims[1] = 'B' end
+				place_batch(f, input)
+				setmetatable({file = f, op = 'input', name = input.name}, node):bounded(input.shape)
+				list[#list + 1], f.states[#f.states + 1] = input, index
+			end
+		end
+	end
+end
+
 local function read_inputs(f, o)
 	local list, taken = {}, {}
 	for _, index in ipairs(f.graph.inputs or {}) do
@@ -257,6 +288,7 @@ local function read_inputs(f, o)
 			list[#list + 1] = input
 		end
 	end
+	if o.states then read_states(f, list, taken) end
 	for name in next, o.inputs or {} do
 		if not taken[name] then
 			local names = {}
@@ -277,7 +309,9 @@ local function forward_of(f, inputs)
 		for _, op in ipairs(f.graph.ops or {}) do m:call(op) end
 		local results = {}
 		for i, index in ipairs(f.graph.outputs or {}) do results[i] = layout.plain(m:find(index, 'outputs')) end
-		return table.unpack(results, 1, #(f.graph.outputs or {}))
+		local count = #(f.graph.outputs or {})
+		for i, index in ipairs(f.states or {}) do results[count + i] = layout.plain(m:find(index, 'states')) end
+		return table.unpack(results, 1, count + #(f.states or {}))
 	end
 end
 

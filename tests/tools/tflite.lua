@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- TFLite files for tests, written by hand: tflite.bytes{tensors=, ops=, inputs=, outputs=} is a model; positions count from 1 here.
 --   a tensor: {name=, shape=, type='INT8', data=tensor, scale={…}, zero={…}, axis=, signature=, variable=true}
---   an op: {'ADD', {1, 2}, {3}, {act=1}}; an input that is not given: 0
+--   an op: {'ADD', {1, 2}, {3}, {act=1}, intermediates}; an input that is not given: 0
 --   tflite.run(op, {x, w}, options, {fixed={2}, out={type=, shape=, scale=, zero=}}) runs a model of that op; inputs of `fixed` are constants
 local tflite = {}
 
@@ -200,6 +200,7 @@ function tflite.model(m)
 		ops[i] = {[0] = {'u32', known[name]}, {'[i32]', each(op[2], -1)}, {'[i32]', each(op[3], -1)}}
 		local number, fields = options_of(name, op[4])
 		if number then ops[i][3], ops[i][4] = {'u8', number}, {'table', fields} end
+		if op[5] then ops[i][8] = {'[i32]', each(op[5], -1)} end
 	end
 	local graph = {[0] = {'tables', tensors}, {'[i32]', each(m.inputs, -1)}, {'[i32]', each(m.outputs, -1)}, {'tables', ops}, {'text', 'main'}}
 	return {[0] = {'u32', 3}, {'tables', codes}, {'tables', {graph}}, {'text', 'test'}, {'tables', buffers}}

@@ -1,6 +1,8 @@
 -- SPDX-License-Identifier: MIT
--- Recurrent layers. Their states (variables of the file) begin with zeros in each run. Computed in floats, codes are decoded.
+-- Recurrent layers. Their states (variables of the file) begin with zeros in each run, or are inputs and outputs of the graph. Codes
+-- are computed as LiteRT does it (nn/tflite/recurrence.lua) or, where that is not there, decoded.
 local internal = select(2, ...)
+local recurrence = internal.import 'nn/tflite/recurrence'
 local ops = {}
 
 local GATES = {'input', 'forget', 'cell', 'output'}
@@ -45,6 +47,7 @@ local function read_lstm(n)
 	local o = {w = gates(n, 2), r = gates(n, 6), b = gates(n, 13), projection = floats(n, 17), projection_bias = floats(n, 18)}
 	for i = 2, 4 do
 		if not o.w[i] or not o.r[i] then n:fail('wanted weights of the %s gate, got none', GATES[i]) end
+		if o.w[i]:dim() ~= 2 or o.r[i]:dim() ~= 2 then n:fail('weights of the %s gate: wanted 2 axes, got others', GATES[i]) end
 	end
 	o.peep, o.norm = {floats(n, 10), floats(n, 11), [4] = floats(n, 12)}, {}
 	for i = 1, 4 do o.norm[i] = floats(n, 20 + i) end
@@ -67,8 +70,8 @@ local function gate(o, i, xs, step, h, c)
 	return o.b[i] and o.norm[i] and z + o.b[i] or z
 end
 
-local function lstm_steps(o, x)
-	local h, c, ys, xs = zeros(x, x:size(1), o.out), zeros(x, x:size(1), o.hidden), {}, {}
+local function lstm_steps(o, x, h, c)
+	local ys, xs = {}, {}
 	for i = 1, 4 do xs[i] = o.b[i] and not o.norm[i] and x:linear(o.w[i], o.b[i]) or x:linear(o.w[i]) end
 	for step = 1, x:size(2) do
 		local i, f = gate(o, 1, xs, step, h, c):sigmoid(), gate(o, 2, xs, step, h, c):sigmoid()
@@ -79,7 +82,19 @@ local function lstm_steps(o, x)
 		end
 		ys[step] = h
 	end
-	return tensor.stack(ys, {axis = 2})
+	return tensor.stack(ys, {axis = 2}), h, c
+end
+
+-- A state in floats: the input, or zeros.
+local function state(n, i, x, size)
+	local s = n:state(i)
+	if not s then return zeros(x, x:size(1), size) end
+	return s:quantized() and s:dequantize() or s
+end
+
+local function keep(n, i, x)
+	local t = n.tensors[i]
+	if n:wants_states() and t then n:keep(i, n.file:coded(t) and x:quantize(n:spec_of(t)) or x) end
 end
 
 -- The op of a layer, where it has all that the op has: |c| grows by less than 1 a step, so it may never reach the bound.
@@ -88,37 +103,55 @@ local function is_simple(o, steps)
 end
 
 function ops.UNIDIRECTIONAL_SEQUENCE_LSTM(n)
-	local x, o = n:real_plain(1), read_lstm(n)
 	local act = n:act()
 	if act ~= 'tanh' then n:fail('activation: wanted tanh, got %s', act or 'none') end
 	if n:option('diagonal', false) then n:fail 'diagonal_recurrent_tensors: wanted false, got true' end
+	local in_codes, major = recurrence.is_lstm(n), n:option('time_major', false)
+	local x = in_codes and n:plain(1) or n:real_plain(1)
 	if x:dim() ~= 3 then n:fail('input: wanted 3 axes, got %d', x:dim()) end
-	local major = n:option('time_major', false)
 	if major then x = x:transpose(1, 2) end
+	if in_codes then
+		local y = recurrence.lstm(n, x)
+		return major and y:transpose(1, 2) or y
+	end
+	local o = read_lstm(n)
+	local h, c = state(n, 19, x, o.out), state(n, 20, x, o.hidden)
 	local y
-	if is_simple(o, x:size(2)) then
-		local h = zeros(x, x:size(1), o.hidden)
+	if is_simple(o, x:size(2)) and not n:state(20) then
 		local b = joined(n, 14, 'b', o.b)
 		local none = n:weight(14, 'no b', function() return tensor.zeros {4 * o.hidden} end)
-		y = nn.lstm(x, h, h, joined(n, 3, 'w', o.w), joined(n, 7, 'r', o.r), b, none)
+		y, h, c = nn.lstm(x, h, c, joined(n, 3, 'w', o.w), joined(n, 7, 'r', o.r), b, none)
 	else
-		y = lstm_steps(o, x)
+		y, h, c = lstm_steps(o, x, h, c)
 	end
+	keep(n, 19, h)
+	keep(n, 20, c)
 	return n:give(major and y:transpose(1, 2) or y)
 end
 
 ---------------------------------------------------------------- SVDF
 
--- With states of zeros the memory has the newest number only.
+-- Filters of features and of their last values: the memory (batch, filters * size) has the newest one last.
 function ops.SVDF(n)
-	local x, feature, time = n:real_plain(1), floats(n, 2), floats(n, 3)
-	local rank, memory = n:option('rank', 0), time:size(2)
-	local act = n:act()
-	if rank < 1 or feature:size(1) % rank ~= 0 then n:fail('rank: wanted a divisor of %d, got %d', feature:size(1), rank) end
-	local newest = n:weight(3, 'newest', function() return time:select(2, memory):contiguous() end)
-	local y = (x:linear(feature) * newest):view(x:size(1), feature:size(1) // rank, rank):sum(3)
+	local rank = n:option('rank', 0)
+	local in_codes = recurrence.is_svdf(n)
+	local x, feature, time = in_codes and n:plain(1) or n:real_plain(1), floats(n, 2), floats(n, 3)
+	if x:dim() ~= 2 or feature:dim() ~= 2 or time:dim() ~= 2 then n:fail('input: wanted 2 axes, got %d', x:dim()) end
+	local filters, size = time:size(1), time:size(2)
+	if rank < 1 or filters % rank ~= 0 then n:fail('rank: wanted a divisor of %d, got %d', filters, rank) end
+	if in_codes then return recurrence.svdf(n, x, rank) end
+	local newest = x:linear(feature)
+	if n:wants_states() then
+		local old = n.whole(state(n, 5, x, filters * size)):view(x:size(1), filters, size)
+		local memory = tensor.cat({old:narrow(3, 2, size - 1), newest:view(x:size(1), filters, 1)}, {axis = 3})
+		keep(n, 5, memory:view(x:size(1), filters * size))
+		newest = (memory * time):sum(3)
+	else -- of zeros but for the newest
+		newest = newest * n:weight(3, 'newest', function() return time:select(2, size):contiguous() end)
+	end
+	local y = newest:view(x:size(1), filters // rank, rank):sum(3)
 	if n:has(4) then y = y + floats(n, 4) end
-	return n:give(n.under(y, act))
+	return n:give(n.under(y, n:act()))
 end
 
 return ops
