@@ -2,7 +2,7 @@
 -- The ops of ONNX that there are: 'domain:op' -> function, from the files of nn/onnx/ops.def. Codes that have a scale are quantized tensors
 -- while a graph is read. Ops that a file lists under `codes` take them so; to others they are the integers that they are in the file.
 local _, internal = ...
-local handlers = {}
+local handlers = {inputs = {}} -- inputs: key -> how many inputs the function names; 0: any number
 local all
 
 local function integers(x, ...)
@@ -24,7 +24,10 @@ function handlers.all()
 		local entry = internal.import(path)
 		local takes = {}
 		for _, name in ipairs(entry.codes or {}) do takes[name] = true end
-		for name, f in next, entry.ops or entry do all[(entry.domain or '') .. ':' .. name] = takes[name] and f or of_integers(f) end
+		for name, f in next, entry.ops or entry do
+			local key = (entry.domain or '') .. ':' .. name
+			all[key], handlers.inputs[key] = takes[name] and f or of_integers(f), debug.getinfo(f, 'u').nparams - 1
+		end
 	end
 	return all
 end

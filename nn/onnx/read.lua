@@ -245,10 +245,15 @@ local function keep(self, n, outputs)
 end
 
 -- The results of a handler; an error of an op that it called names the node.
-local function checked(n, results)
+local function checked(n, results, inputs)
 	if results[1] then return table.pack(table.unpack(results, 2, results.n)) end
 	local message = tostring(results[2]):gsub('^[^%s:]*:%d+: ', '')
 	if message:find "^load: '" then fail('%s', message) end
+	if message:find '^attempt to ' then -- Lua's, where a handler uses an input that is not there
+		for i = 1, math.max(1, handlers.inputs[key_of(n.from)]) do
+			if not inputs[i] then n:fail('input %d: wanted a value, got none', i) end
+		end
+	end
 	n:fail('%s', message)
 end
 
@@ -269,7 +274,7 @@ local function apply(self, n, handler, inputs, count)
 	end
 	local outputs = table.pack(pcall(handler, n, table.unpack(inputs, 1, count)))
 	if quiet then internal.record(before) else tracer.scope = scope end
-	outputs = checked(n, outputs)
+	outputs = checked(n, outputs, inputs)
 	if n.of_result and outputs[1] then self.notes[outputs[1]] = n.of_result end
 	mark(self, n, inputs, count, outputs, not quiet)
 	if quiet then keep(self, n, outputs) end
