@@ -8,6 +8,7 @@
 #include "interp/bind/call.h"
 #include "interp/bind/surplus.h"
 #include "interp/host/box.h"
+#include "interp/host/lifetime.h"
 #include "interp/prelude/libs.h"
 #include "interp/prelude/prelude.h"
 #include "tensor/kernels/kernels.h"
@@ -278,5 +279,6 @@ int ql_open_gpu(lua_State *L)
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	luaL_setfuncs(L, internal, 0);
 	lua_pop(L, 1);
+	ql_lifetime_harmless(L, on_cpu); /* else nothing that it drops would be freed before it returns */
 	return 0;
 }

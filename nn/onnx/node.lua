@@ -2,7 +2,8 @@
 -- A node of an ONNX graph, for the files of nn/onnx/ops.def. Such a file returns {Relu = function(n, x, …) … end, …}: what the op computes,
 -- by ops of Quoll, given its inputs (nil: not given) and the node:
 --   n.op, n.name, n.opset (version of its domain), n.outputs (how many it has)
---   n:attr(name, default)   attribute: number, text, list, tensor
+--   n:attr(name, default)   attribute: number, text, list, tensor; of the kind of its default
+--   n:given(name, kind), n:required(name, kind)   one without a default: or nil, or an error
 --   n:fail(format, …)       one line that names the node
 -- It returns the outputs. A file may be {domain = 'com.microsoft', ops = {…}}.
 --
@@ -18,10 +19,38 @@ function node:fail(...)
 	base.fail("load: '%s': node '%s' (%s): %s", self.machine.file.path, self.name, self.op, string.format(...))
 end
 
+-- What an attribute is; a list is named after its first element.
+local function kind_of(value)
+	if base.is_tensor(value) then return 'tensor' end
+	if type(value) ~= 'table' then return math.type(value) or type(value) == 'string' and 'text' or 'graph' end
+	if value.node or value.output then return 'graph' end
+	return #value == 0 and 'empty list' or 'list of ' .. kind_of(value[1]) .. 's'
+end
+
+local function checked(self, name, value, kind)
+	local got = kind_of(value)
+	if got == kind or got == 'empty list' and kind:find '^list' then return value end
+	if kind == 'float' and got == 'integer' then return value + 0.0 end
+	self:fail("attribute '%s': wanted %s %s, got %s %s", name, kind:find '^i' and 'an' or 'a', kind, got:find '^[ie]' and 'an' or 'a', got)
+end
+
+-- An attribute of the kind of its default.
 function node:attr(name, default)
 	local value = self.attrs[name]
 	if value == nil then return default end
-	return value
+	if default == nil or type(default) == 'number' and type(value) == 'number' then return value end
+	local kind = kind_of(default)
+	if kind == 'empty list' then kind = type(value) == 'table' and kind_of(value) or 'list' end
+	return checked(self, name, value, kind)
+end
+
+-- An attribute of a kind (integer, float, text, tensor, list of integers …), or nil; one that there must be.
+function node:given(name, kind)
+	local value = self.attrs[name]
+	return value ~= nil and checked(self, name, value, kind) or nil
+end
+function node:required(name, kind)
+	return self:given(name, kind) or self:fail("attribute '%s': wanted %s %s, got none", name, kind:find '^i' and 'an' or 'a', kind)
 end
 
 function node.known(x) return x and not internal.is_meta(x) end

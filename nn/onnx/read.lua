@@ -211,7 +211,7 @@ local RECORDED = {DequantizeLinear = true} -- so that weights stay codes
 
 -- Whether a call on known values is to be recorded all the same.
 local function must_record(self, n, inputs, count)
-	if RECORDED[n.op] and quant.dtype(inputs[1]:dtype()).bits <= 16 then return true end
+	if RECORDED[n.op] and inputs[1] and quant.dtype(inputs[1]:dtype()).bits <= 16 then return true end
 	for i = 1, count do
 		local x = inputs[i]
 		if x and (self.recorded[x] or SIZED[n.op] and self.dynamic[x]) then return true end

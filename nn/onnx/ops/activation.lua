@@ -84,7 +84,7 @@ function ops.Clip(n, x, low, high)
 		x = low and x:maximum(low) or x
 		return high and x:minimum(high) or x
 	end
-	low, high = n:attr 'min' or low and n:number(low, 'min'), n:attr 'max' or high and n:number(high, 'max')
+	low, high = n:given('min', 'float') or low and n:number(low, 'min'), n:given('max', 'float') or high and n:number(high, 'max')
 	if not low and not high then return x end
 	return x:clamp {low = low, high = high}
 end

@@ -54,7 +54,7 @@ end
 
 -- By a negative number all bits are shifted out.
 function ops.BitShift(n, a, b)
-	local left = n:attr 'direction' == 'LEFT'
+	local left = n:given('direction', 'text') == 'LEFT'
 	if quant.dtype(b:dtype()).signed and not (n.known(b) and n:quietly(function() return b:ge(0):all():item() end)) then
 		b = tensor.where(b:lt(0), b * 0 + 64, b)
 	end

@@ -92,7 +92,7 @@ end
 
 -- Whether nn.attention computes it.
 local function is_plain(n, q)
-	local precise = n:attr 'softmax_precision'
+	local precise = n:given('softmax_precision', 'integer')
 	local dtype = precise and internal.onnx_dtype(precise) or q:dtype()
 	return n.outputs < 4 and dtype == q:dtype() and (dtype == 'float32' or dtype == 'float64')
 end
@@ -115,7 +115,7 @@ end
 local AFTER = {[0] = 'product', 'softcap', 'mask', 'softmax'}
 
 local function composed(n, q, k, v, scale, seen, added)
-	local mode, cap, precise = n:attr('qk_matmul_output_mode', 0), n:attr('softcap', 0.0), n:attr 'softmax_precision'
+	local mode, cap, precise = n:attr('qk_matmul_output_mode', 0), n:attr('softcap', 0.0), n:given('softmax_precision', 'integer')
 	local shown = {}
 	if not AFTER[mode] then n:fail('qk_matmul_output_mode: wanted 0 to 3, got %s', tostring(mode)) end
 	local s = product(n, q * scale, k:transpose(3, 4))

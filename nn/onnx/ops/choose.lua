@@ -8,7 +8,7 @@ function ops.Where(_, condition, a, b) return tensor.where(condition, a, b) end
 
 -- The branch is known: it depends on sizes and constants only.
 function ops.If(n, condition)
-	local branch = n:attr(n:number(condition, 'cond') ~= 0 and 'then_branch' or 'else_branch')
+	local branch = n:required(n:number(condition, 'cond') ~= 0 and 'then_branch' or 'else_branch', 'graph')
 	if type(branch) ~= 'table' then n:fail 'wanted two graphs, got none' end
 	local outputs = n.machine:inner(branch, n.scope)
 	return table.unpack(outputs, 1, outputs.n)
@@ -78,7 +78,7 @@ end
 ops.ArgMax, ops.ArgMin = extreme 'argmax', extreme 'argmin'
 
 function ops.TopK(n, x, k)
-	k = n:attr 'k' or n:number(k, 'k')
+	k = n:given('k', 'integer') or n:number(k, 'k')
 	local values, places = x:topk(k, {axis = n:axis(n:attr('axis', -1), x:dim()), largest = n:attr('largest', 1) ~= 0})
 	return values, places - 1
 end

@@ -5,7 +5,7 @@ local ops = {}
 -- Pads of ONNX (all begins, then all ends) for a window, also by auto_pad: begins and ends.
 local function pads_of(n, x, kernel, stride, dilation)
 	local axes, begins, ends = x:dim() - 2, {}, {}
-	local pads, auto = n:attr 'pads', n:attr('auto_pad', 'NOTSET')
+	local pads, auto = n:given('pads', 'list of integers'), n:attr('auto_pad', 'NOTSET')
 	for i = 1, axes do
 		begins[i], ends[i] = pads and pads[i] or 0, pads and pads[axes + i] or 0
 		if auto == 'VALID' then begins[i], ends[i] = 0, 0 end
@@ -20,7 +20,7 @@ local function pads_of(n, x, kernel, stride, dilation)
 end
 
 local function each(n, name, axes)
-	local list, made = n:attr(name), {}
+	local list, made = n:given(name, 'list of integers'), {}
 	for i = 1, axes do made[i] = list and list[i] or 1 end
 	return made
 end
@@ -79,7 +79,7 @@ end
 
 -- Pads and what is added at the end, also by output_shape or auto_pad; an end below 0 adds more.
 local function transposed_pads(n, x, kernel, stride, dilation, axes)
-	local pads, auto, shape, extra = n:attr 'pads', n:attr('auto_pad', 'NOTSET'), n:attr 'output_shape', n:attr 'output_padding' or {}
+	local pads, auto, shape, extra = n:given('pads', 'list of integers'), n:attr('auto_pad', 'NOTSET'), n:given('output_shape', 'list of integers'), n:given('output_padding', 'list of integers') or {}
 	local begins, ends, more = {}, {}, {}
 	if shape and #shape == axes + 2 then shape = table.move(shape, 3, axes + 2, 1, {}) end
 	for i = 1, axes do

@@ -27,7 +27,7 @@ end
 
 function ops.Split(n, x, split)
 	local axis = n:axis(n:attr('axis', 0), x:dim())
-	local sizes, size, start, parts = n:attr 'split' or split and n:list(split, 'split'), x:size(axis), 1, {}
+	local sizes, size, start, parts = n:given('split', 'list of integers') or split and n:list(split, 'split'), x:size(axis), 1, {}
 	if not sizes then
 		local count = n:attr('num_outputs', n.outputs)
 		local each = (size + count - 1) // count
@@ -44,8 +44,8 @@ end
 local MOST = math.maxinteger
 
 local function ends_of(n, starts, ends, axes, steps, x)
-	starts = n:attr 'starts' or n:list(starts, 'starts')
-	ends = n:attr 'ends' or n:list(ends, 'ends')
+	starts = n:given('starts', 'list of integers') or n:list(starts, 'starts')
+	ends = n:given('ends', 'list of integers') or n:list(ends, 'ends')
 	axes = n:axes(axes, x:dim())
 	if not axes then
 		axes = {}
@@ -81,7 +81,7 @@ function ops.Tile(n, x, repeats)
 end
 
 function ops.Pad(n, x, pads, value, axes)
-	local list = n:attr 'pads' or n:list(pads, 'pads')
+	local list = n:given('pads', 'list of integers') or n:list(pads, 'pads')
 	local mode, fill = n:attr('mode', 'constant'), n:attr('value', value and n:number(value, 'constant_value') or 0)
 	local rank, order = x:dim(), axes and n:axes(axes, x:dim())
 	local before, after, sizes = {}, {}, {}

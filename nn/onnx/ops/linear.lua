@@ -16,6 +16,6 @@ function ops.Gemm(n, a, b, c)
 	return c and y + c or y
 end
 
-function ops.Einsum(n, ...) return tensor.einsum(n:attr 'equation', ...) end
+function ops.Einsum(n, ...) return tensor.einsum(n:required('equation', 'text'), ...) end
 
 return ops

@@ -20,7 +20,7 @@ end
 
 local function likelihood(n, x, target, weight)
 	if x:dim() < 2 or target:dim() ~= x:dim() - 1 then n:fail('wanted targets of one axis less than the input, got %d for %d', target:dim(), x:dim()) end
-	local ignored = n:attr 'ignore_index'
+	local ignored = n:given('ignore_index', 'integer')
 	target = n.to(target, 'int64')
 	local counted = ignored and target:ne(ignored) or nil
 	if counted then target = tensor.where(counted, target, n:quietly(function() return tensor {0, dtype = 'int64'} end)) end

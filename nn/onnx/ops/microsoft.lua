@@ -87,8 +87,8 @@ local function four_bits(n, b, scales, zeros, rows, columns, block)
 end
 
 function ops.MatMulNBits(n, a, b, scales, zeros, g_idx, bias)
-	local rows, columns, block = n:attr 'N', n:attr 'K', n:attr 'block_size'
-	if n:attr('bits', 4) ~= 4 then n:fail('bits: wanted 4, got %d', n:attr 'bits') end
+	local rows, columns, block = n:required('N', 'integer'), n:required('K', 'integer'), n:required('block_size', 'integer')
+	if n:attr('bits', 4) ~= 4 then n:fail('bits: wanted 4, got %d', n:attr('bits', 4)) end
 	if g_idx then n:fail 'g_idx: wanted none, got one' end
 	local q = n:once('codes', function() return four_bits(n, b, scales, zeros, rows, columns, block) end)
 	local w = quantize.decoded(n, q)

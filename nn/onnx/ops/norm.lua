@@ -44,7 +44,7 @@ end
 
 -- Up to opset 20 scale and shift are of groups.
 function ops.GroupNormalization(n, x, scale, shift)
-	local groups = n:attr 'num_groups'
+	local groups = n:required('num_groups', 'integer')
 	if n.opset < 21 then
 		local each = x:size(2) // groups
 		scale, shift = scale:view(groups, 1):tile(1, each):reshape(groups * each), shift:view(groups, 1):tile(1, each):reshape(groups * each)
@@ -66,7 +66,7 @@ end
 
 -- Over `size` neighbouring channels, of an even number one more after than before, where nn.localresponsenorm has it before.
 function ops.LRN(n, x)
-	local size = n:attr 'size'
+	local size = n:required('size', 'integer')
 	local o, even = {alpha = n:attr('alpha', 1e-4), beta = n:attr('beta', 0.75), k = n:attr('bias', 1.0)}, size % 2 == 0
 	local y = nn.localresponsenorm(even and x:flip(2) or x, size, o)
 	return even and y:flip(2) or y

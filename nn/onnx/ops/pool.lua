@@ -7,7 +7,7 @@ local ops = {}
 
 -- The window: lists of sizes, strides, dilations, begins and ends of each axis.
 local function window(n, x)
-	local axes, kernel = x:dim() - 2, n:attr 'kernel_shape'
+	local axes, kernel = x:dim() - 2, n:required('kernel_shape', 'list of integers')
 	if type(kernel) ~= 'table' or #kernel ~= axes then n:fail('kernel_shape: wanted %d sizes, got another', axes) end
 	if axes > 3 then n:fail('wanted 1 to 3 axes beside batch and channels, got %d', axes) end
 	local stride, dilation = conv.each(n, 'strides', axes), conv.each(n, 'dilations', axes)

@@ -110,7 +110,7 @@ end
 
 function ops.RNN(n, x, w, r, b, lens, h)
 	return layer(n, x, lens, states_of(1, h), {op = 'rnn', w = w, r = r, b = b, order = {1}, defaults = {'Tanh'},
-		can = function(f) return f.plain or not n:attr 'clip' and f.names[1] == 'relu' end,
+		can = function(f) return f.plain or not n:given('clip', 'float') and f.names[1] == 'relu' end,
 		options = function(f) return not f.plain and {act = 'relu'} or {} end})
 end
 

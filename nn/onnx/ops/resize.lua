@@ -120,7 +120,7 @@ function ops.Resize(n, x, roi, given, sizes)
 end
 
 function ops.Upsample(n, x, scales)
-	local list = n:attr 'scales' or n:list(scales, 'scales')
+	local list = n:given('scales', 'list of floats') or n:list(scales, 'scales')
 	return ops.Resize(setmetatable({opset = 10, attrs = {mode = n:attr('mode', 'nearest')}}, {__index = n}), x, n:quietly(function() return tensor(list) end))
 end
 

@@ -74,11 +74,11 @@ function ops.CenterCropPad(n, x, shape)
 end
 
 function ops.DepthToSpace(n, x)
-	return x:depthtospace(n:attr 'blocksize', n:attr('mode', 'DCR'):lower())
+	return x:depthtospace(n:required('blocksize', 'integer'), n:attr('mode', 'DCR'):lower())
 end
 
 function ops.SpaceToDepth(n, x)
-	return x:spacetodepth(n:attr 'blocksize', n:attr('mode', 'DCR'):lower())
+	return x:spacetodepth(n:required('blocksize', 'integer'), n:attr('mode', 'DCR'):lower())
 end
 
 return {ops = ops, steps = steps, codes = {'DepthToSpace', 'SpaceToDepth'}}

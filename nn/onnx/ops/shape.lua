@@ -16,13 +16,14 @@ end
 function ops.Size(_, x) return tensor {x:nelem(), dtype = 'int64'}:sum() end
 
 function ops.Constant(n)
-	local value = n:attr 'value'
+	local value = n:given('value', 'tensor')
 	if value then return value end
-	for _, kind in ipairs {{'value_float', 'float32'}, {'value_int', 'int64'}} do
-		if n:attr(kind[1]) then return tensor {n:attr(kind[1]), dtype = kind[2]}:select(1, 1) end
+	for _, kind in ipairs {{'value_float', 'float32', 'float'}, {'value_int', 'int64', 'integer'}} do
+		local x = n:given(kind[1], kind[3])
+		if x then return tensor {x, dtype = kind[2]}:select(1, 1) end
 	end
-	for _, kind in ipairs {{'value_floats', 'float32'}, {'value_ints', 'int64'}} do
-		local list = n:attr(kind[1])
+	for _, kind in ipairs {{'value_floats', 'float32', 'list of floats'}, {'value_ints', 'int64', 'list of integers'}} do
+		local list = n:given(kind[1], kind[3])
 		if list then
 			local made = table.move(list, 1, #list, 1, {dtype = kind[2]})
 			return #list == 0 and tensor.empty {0, dtype = kind[2]} or tensor(made)
@@ -36,7 +37,7 @@ local function sized(list, dtype)
 end
 
 function ops.ConstantOfShape(n, shape)
-	local value = n:attr 'value'
+	local value = n:given('value', 'tensor')
 	local dtype, number = value and value:dtype() or 'float32', value and n:list(value, 'value')[1] or 0
 	local sizes = sized(n:list(shape, 'shape'), dtype)
 	if #sizes == 0 then return tensor {number, dtype = dtype}:select(1, 1) end
@@ -56,7 +57,7 @@ end
 
 function ops.EyeLike(n, x)
 	local rows, columns = x:size()
-	local dtype = n:attr 'dtype' and internal.onnx_dtype(n:attr 'dtype') or x:dtype()
+	local dtype = n:given('dtype', 'integer') and internal.onnx_dtype(n:given('dtype', 'integer')) or x:dtype()
 	local k = n:attr('k', 0)
 	local row, column = tensor.arange(0, rows - 1):view(rows, 1), tensor.arange(0, columns - 1):view(1, columns)
 	return (column - row):eq(k):to(dtype)

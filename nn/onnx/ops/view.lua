@@ -3,7 +3,7 @@
 local ops = {}
 
 function ops.Reshape(n, x, shape)
-	local list, sizes = n:attr 'shape' or n:list(shape, 'shape'), {}
+	local list, sizes = n:given('shape', 'list of integers') or n:list(shape, 'shape'), {}
 	local zero = n:attr('allowzero', 0) ~= 0
 	for i, size in ipairs(list) do sizes[i] = size == 0 and not zero and (x:size(i) or 0) or size end
 	if #sizes == 0 then return x:reshape {} end
@@ -20,7 +20,7 @@ function ops.Flatten(n, x)
 end
 
 function ops.Transpose(n, x)
-	local perm, order = n:attr 'perm', {}
+	local perm, order = n:given('perm', 'list of integers'), {}
 	for i = 1, x:dim() do order[i] = perm and n:axis(perm[i] or -99, x:dim()) or x:dim() - i + 1 end
 	for i = 1, #order do
 		if order[i] ~= i then return x:permute(table.unpack(order)) end
@@ -37,7 +37,7 @@ function ops.Squeeze(n, x, axes)
 end
 
 function ops.Unsqueeze(n, x, axes)
-	local given = n:attr 'axes' or n:list(axes, 'axes')
+	local given = n:given('axes', 'list of integers') or n:list(axes, 'axes')
 	local list = {}
 	for i, axis in ipairs(given) do list[i] = n:axis(axis, x:dim() + #given) end
 	table.sort(list)

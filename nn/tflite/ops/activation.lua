@@ -59,6 +59,7 @@ local function last(x, is_image) return is_image and 2 or x:dim() end
 function ops.SOFTMAX(n)
 	local x, is_image = n:any(1)
 	local beta, out = n:option('beta', 0), x:quantized() and n:spec(nil, 'double')
+	if out and (quant.dtype(x:dtype()).bits ~= 8 or quant.dtype(out.dtype).bits ~= 8 or out.scale ~= 1 / 256) then out = nil end
 	if out and beta == 1 then return n.value(x:softmax {axis = last(x, is_image), out = out}, is_image) end
 	x = n:real(1)
 	if beta ~= 1 then x = x * beta end

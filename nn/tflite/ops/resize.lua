@@ -2,6 +2,7 @@
 -- Images of other sizes. The place of pixel i of `to` among `from` pixels: with half_pixel_centers (i + 0.5) * from / to - 0.5, with
 -- align_corners i * (from - 1) / (to - 1), else i * from / to.
 local internal = select(2, ...)
+local fixed = internal.import 'nn/tflite/fixed'
 local ops = {}
 
 local function rules(n)
@@ -39,9 +40,38 @@ local function lines(from, to, corners, half)
 	return tensor(rows)
 end
 
+-- The same in 1024ths, as reference/resize_bilinear.h has them for codes with signs.
+local function whole_lines(from, to, corners, half)
+	local scale, rows = 1024 * from + to // 2, {dtype = 'int64'}
+	scale = corners and to > 1 and (1024 * (from - 1) + (to - 1) // 2) // (to - 1) or scale // to
+	for i = 0, to - 1 do
+		local at = i * scale + (half and scale // 2 - 512 or 0)
+		local first = math.max(0, at // 1024)
+		local second, row = math.min(math.max(-((-at) // 1024), 0), from - 1), {}
+		for k = 1, from do row[k] = 0 end
+		first = math.min(first, from - 1)
+		row[first + 1] = 1024 - (at - 1024 * first)
+		row[second + 1] = row[second + 1] + at - 1024 * first
+		rows[i + 1] = row
+	end
+	return tensor(rows)
+end
+
+-- Sums of codes in 2^20ths, halves away from 0; the scales of input and output are the same.
+local function resized_codes(n, x, sizes, corners, half)
+	local before = internal.record(nil)
+	local across, down = whole_lines(x:size(4), sizes[2], corners, half):t():contiguous(), whole_lines(x:size(3), sizes[1], corners, half)
+	internal.record(before)
+	local p = x:qparams()
+	local zero = p.zero_point and p.zero_point:item() or 0
+	local y = fixed.divided(down:matmul(x:codes():to 'int64':contiguous():matmul(across)), 20)
+	return n:give((zero ~= 0 and y - math.tointeger(zero) or y):to 'float32' * p.scale:item(), true)
+end
+
 function ops.RESIZE_BILINEAR(n)
-	local x, is_image = n:real_image(1), true
 	local sizes, corners, half = sizes_of(n), rules(n)
+	if n:image(1):quantized() and not n:image(1):dtype():find '^u' and n:spec() then return resized_codes(n, n:image(1), sizes, corners, half) end
+	local x, is_image = n:real_image(1), true
 	local h, w = x:size(3), x:size(4)
 	if h == sizes[1] and w == sizes[2] then return n:give(x, is_image) end
 	if half and not corners then return n:give(x:resize {size = sizes}, is_image) end

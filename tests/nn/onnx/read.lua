@@ -85,6 +85,21 @@ it('refuses graphs whose values are not there', function()
 	assert(not ok and not message:find '\n', message)
 end)
 
+it('names attributes that are missing or of another kind, and missing inputs', function()
+	local function refused(want, ...)
+		local ok, message = pcall(onnx.load, {nodes = {node(...)}, inputs = {{'x', 'float32', {1, 3, 4, 4}}}, outputs = {'y'}, initializers = {s = tensor {0.5}:sum()}})
+		assert(not ok and message:find(want, 1, true) and not message:find '\n' and not message:find 'attempt', message)
+	end
+	refused("node 'n' (LRN): attribute 'size': wanted an integer, got none", 'LRN', {'x'}, {'y'}, nil, {name = 'n'})
+	refused("attribute 'kernel_shape': wanted a list of integers, got none", 'MaxPool', {'x'}, {'y'})
+	refused("attribute 'kernel_shape': wanted a list of integers, got an integer", 'MaxPool', {'x'}, {'y'}, {kernel_shape = 3})
+	refused("attribute 'axis': wanted an integer, got a text", 'Softmax', {'x'}, {'y'}, {axis = 'one'})
+	refused("attribute 'perm': wanted a list of integers, got a list of floats", 'Transpose', {'x'}, {'y'}, {perm = {0.5, 1.5}})
+	refused("node 'n' (Conv): input 2: wanted a value, got none", 'Conv', {'x'}, {'y'}, nil, {name = 'n'})
+	refused('input 1: wanted a value, got none', 'QuantizeLinear', {'', 's'}, {'y'})
+	refused('input 1: wanted a value, got none', 'DequantizeLinear', {}, {'y'})
+end)
+
 it('names the node whose op refuses its operands', function()
 	local g = {nodes = {node('MatMul', {'x', 'w'}, {'y'}, nil, {name = '/fc'})}, inputs = {{'x', 'float32', {'n', 3}}}, outputs = {'y'}, initializers = {w = tensor.ones(4, 2)}}
 	local ok, message = pcall(onnx.load, g)

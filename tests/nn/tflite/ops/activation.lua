@@ -60,3 +60,12 @@ it('has the fixed point of LiteRT for functions of 16 bits', function()
 	local other = run('LOGISTIC', {x}, nil, {out = {type = 'INT16', scale = 1 / 16384, zero = 0}}) -- LiteRT has only the scale above
 	assert(equal(other:dequantize(), x:dequantize():sigmoid(), 1 / 32768))
 end)
+
+it('computes softmax of 16 bits and of other scales', function()
+	local x = tensor {{-1, 0.5, 2, 0.25}}:quantize {dtype = 'int16', scale = 0.0003}
+	local y = run('SOFTMAX', {x}, {beta = 1}, {out = {type = 'INT16', scale = 1 / 32768, zero = 0}})
+	assert(y:dtype() == 'int16' and equal(y:dequantize(), x:dequantize():softmax(), 1 / 32768))
+	local q = tensor {{-1, 0.5, 2, 0.25}}:quantize {dtype = 'int8', scale = 0.02}
+	y = run('SOFTMAX', {q}, {beta = 1}, {out = {type = 'INT8', scale = 1 / 128, zero = 0}})
+	assert(equal(y:dequantize(), q:dequantize():softmax(), 1 / 128))
+end)

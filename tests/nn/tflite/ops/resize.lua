@@ -42,3 +42,14 @@ it('resizes by every rule', function()
 	local ok, message = pcall(run, 'RESIZE_BILINEAR', {x, ints(0, 5)}, {}, {fixed = {2}})
 	assert(not ok and message:find 'size: wanted two numbers of 1 and up, got 0 5', message)
 end)
+
+-- Made with LiteRT 2.3 (BUILTIN_REF).
+it('resizes codes with signs in 1024ths', function()
+	local codes = tensor {{5, 120, -128}, {-57, 30, 77}}:view(1, 2, 3, 1)
+	local x = ((codes - 5) * tensor.full {1, value = 0.05}):quantize {dtype = 'int8', scale = 0.05, zero_point = 5, scheme = 'asymmetric'}
+	for i, want in ipairs {{5, 74, 71, -78, -128, -36, 21, 50, 19, 9, -57, -5, 39, 68, 77}, {5, 63, 120, -4, -128, -26, 25, 75, 25, -26, -57, -14, 30, 54, 77},
+		{5, 51, 120, -28, -128, -26, 14, 75, 15, -26, -57, -22, 30, 58, 77}} do
+		local y = run('RESIZE_BILINEAR', {x, ints(3, 5)}, {corners = i == 2, half = i == 3}, {fixed = {2}, out = {type = 'INT8', scale = 0.05, zero = 5}})
+		assert(equal(y:codes():view(-1), want, 0), i)
+	end
+end)
