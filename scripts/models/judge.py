@@ -5,6 +5,7 @@
   judge.py run FILE DIR [NAME=SIZES ...]    writes DIR/m.npz for a file
   judge.py nodes DIR                        writes the node tests of the onnx package: NAME.onnx, NAME.inK.pb, NAME.outK.pb, index.json
   judge.py tflite FILE DIR N                writes DIR/m.npz: 'in' and 'out' of N random inputs in LiteRT's reference kernels
+  judge.py ops DIR N                        runs DIR/1.tflite to N.tflite with i_1.npy, … in the same; writes i_out_1.npy, … or i.err
   judge.py static FILE DIR [NAME=SIZES ...] writes DIR/static.onnx, the file quantized by quantize_static (QDQ, per channel) on the inputs of
                                             DIR/m.npz
   judge.py time FILE DIR THREADS            prints milliseconds of a run with these inputs, the least in half a second; default optimization,
@@ -140,6 +141,22 @@ def nodes(out):
             record['skip'] = str(e)[:60]
         index.append(record)
     json.dump(index, open(f'{out}/index.json', 'w'))
+
+
+def ops(out, count):
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+    for i in range(1, int(count) + 1):
+        try:
+            it = Interpreter('%s/%d.tflite' % (out, i), experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+            it.allocate_tensors()
+            for k, t in enumerate(it.get_input_details()):
+                it.set_tensor(t['index'], np.load('%s/%d_%d.npy' % (out, i, k + 1)).reshape(t['shape']))
+            it.invoke()
+            for k, t in enumerate(it.get_output_details()):
+                np.save('%s/%d_out_%d.npy' % (out, i, k + 1), it.get_tensor(t['index']))
+        except Exception as e:
+            with open('%s/%d.err' % (out, i), 'w') as f:
+                f.write(str(e))
 
 
 def tflite(path, out, count):
@@ -301,6 +318,8 @@ if __name__ == '__main__':
         codes(*rest)
     elif what == 'tflite':
         tflite(*rest)
+    elif what == 'ops':
+        ops(*rest)
     elif what == 'static':
         static(*rest)
     elif what == 'time':
