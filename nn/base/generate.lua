@@ -35,13 +35,13 @@ local OPTIONS = {{'steps', 'integer', 'new tokens at most (default 100)'},
 	{'kv', 'any', "format of the cache: 'float16', 'int8', 'int4:32', {k=, v=} (default float32)"},
 	{'tokenizer', 'any', 'data.tokenizer, or the name of its file (default: that of the file of nn.load)'},
 	{'stream', 'any', 'true: print text as it comes; a function of the new piece (text, or a token) and the row, which ends the row by false'},
-	{'prompt', 'any', 'what m:prompt or m:loadprompt gives'}, {'pad', 'integer', 'what fills rows of a tensor that end before others (default: eos, else 1)'}}
+	{'ends', 'true or false', 'also return why each text ended, and how many tokens are new'}, {'prompt', 'any', 'what m:prompt or m:loadprompt gives'}, {'pad', 'integer', 'what fills rows of a tensor that end before others (default: eos, else 1)'}}
 
 local generate = method('generate', "m:generate(ids, {steps=100, temperature=0})  m:generate('Once upon', {temperature=0.8, topp=0.9, stream=true})",
 	[[Goes on with texts: ids are the numbers of tokens (n), a list, a batch (B, n), or a list of rows of any lengths; text, or a list of texts, needs a
 tokenizer, which models of `nn.load` have where their file or folder has one. Returns what was given with the new part after it (a
-tensor of a batch where rows end at different places is filled with pad=); then why the text ended: 'eos', 'stop', 'length' (steps= tokens were
-made), 'stream' or 'interrupted'; then the number of new tokens. For batches these are lists. The token that ended a text is part of ids, a stop
+tensor of a batch where rows end at different places is filled with pad=). With ends=true further results are why the text ended ('eos', 'stop',
+'length' (steps= tokens were made), 'stream' or 'interrupted') and the number of new tokens; for batches these are lists. The token that ended a text is part of ids, a stop
 text is not part of the text. Each row gets what it would get alone, whatever rows are beside it (with seed=, where tokens are drawn).
 
 By default the likeliest token follows (temperature 0). With temperature, topk, topp, minp or seed tokens are drawn (`nn.sample`) from
@@ -55,7 +55,7 @@ stream=true prints one text as it comes, in whole characters; at the prompt this
 again), and Ctrl-C ends the text: what there is is returned. Chat templates are not evaluated: write the text with the model's marks.]],
 	[[m = nn.Transformer{vocab=10, d=8, heads=2, layers=1, ff=16}
 print(m:generate({1, 5, 3}, {steps=4}):size())  --> 7
-ids, why, n = m:generate({{1, 5, 3}, {2}}, {steps=4, temperature=0.8, topp=0.9, seed=1})
+ids, why, n = m:generate({{1, 5, 3}, {2}}, {steps=4, temperature=0.8, topp=0.9, seed=1, ends=true})
 print(#ids, why[2], n[2])  --> 2 length 4]], OPTIONS)
 
 local function check_number(o, name, lowest, highest, above)
@@ -257,8 +257,9 @@ local function results(g, read, rows, device)
 		why[i], n[i] = row.why, #row.ids - row.began
 		list[i] = read.kind == 'text' and read.given[i] .. table.concat(row.parts) or tensor {dtype = 'int64', table.unpack(row.ids)}:to(device)
 	end
-	if read.one then return list[1], why[1], n[1] end
-	return read.list and list or padded(g, rows, device), why, n
+	if read.one then list, why, n = list[1], why[1], n[1] elseif not read.list then list = padded(g, rows, device) end
+	if not g.ends then return list end
+	return list, why, n
 end
 
 local function least(set)
@@ -268,7 +269,7 @@ local function least(set)
 end
 
 local function settings(m, o, read)
-	local g = {steps = o.steps or 100, drawing = drawing(o), repetition = o.repetition ~= 1 and o.repetition or nil, seed = o.seed}
+	local g = {steps = o.steps or 100, ends = o.ends, drawing = drawing(o), repetition = o.repetition ~= 1 and o.repetition or nil, seed = o.seed}
 	g.stop, g.stop_texts = ends_of('stop', o.stop)
 	g.stream, g.as_text, g.prints = stream_of(m, o, read)
 	if #g.stop_texts > 0 then read.tokenizer = read.tokenizer or texts.tokenizer('generate', m) end

@@ -35,6 +35,7 @@ local function is_options(x)
 end
 
 function module.methods.export(m, x, options)
+	if not module.is_module(m) then base.fail('export: wanted a module, as in m:export(…), got %s', base.describe(m)) end
 	if options == nil and is_options(x) then x, options = nil, x end
 	base.options(entry, options)
 	return graph.trace(m, x == nil and example(m) or x):export(options)

@@ -96,7 +96,7 @@ it('a Transformer generates there with its cache', function()
 	print(got:device() == D, got:to 'cpu':eq(wanted):all():item(), kernels 'attention')  --> true	true	float32 attention, float32 attention_few
 	print(kernels 'zeros':match 'float32 construct')  --> float32 construct
 	local rows = {{1, 5, 3}, {7}, {2, 2, 4, 6, 8}}
-	for _, o in ipairs {{steps = 24}, {steps = 6, kv = 'int8'}, {steps = 6, kv = 'float16', temperature = 0.8, topp = 0.9, repetition = 1.2, seed = 3}} do
+	for _, o in ipairs {{steps = 24, ends = true}, {steps = 6, ends = true, kv = 'int8'}, {steps = 6, ends = true, kv = 'float16', temperature = 0.8, topp = 0.9, repetition = 1.2, seed = 3}} do
 		local there, why = m:generate(rows, o)
 		local here, reasons = m:clone():to 'cpu':generate(rows, o)
 		for i = 1, #rows do assert(there[i]:device() == D and there[i]:to 'cpu':eq(here[i]):all():item() and why[i] == reasons[i]) end

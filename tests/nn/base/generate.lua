@@ -35,7 +35,7 @@ end
 
 it('the likeliest tokens are those of the whole text', function()
 	for _, m in pairs(models) do
-		local all, why, n = m:generate(ROWS, {steps = 12})
+		local all, why, n = m:generate(ROWS, {steps = 12, ends = true})
 		for i, row in ipairs(ROWS) do assert(same(all[i], plain(m, row, 12)) and why[i] == 'length' and n[i] == 12) end
 		assert(same(m:generate({4, 5, 6}, {steps = 5}), plain(m, {4, 5, 6}, 5)) and not m.training)
 	end
@@ -46,7 +46,7 @@ it('each row of a batch is what it is alone', function()
 		{minp = 0.2, seed = 2, repetition = 1.3}, {kv = 'int8'}, {kv = 'float16'}, {kv = {k = 'int8:4', v = 'uint8'}}, {stop = {3, 4}}, {steps = 60, seed = 3}}
 	for name, m in pairs(models) do
 		for _, o in ipairs(options) do
-			o.steps = o.steps or 12
+			o.steps, o.ends = o.steps or 12, true
 			local all, why, n = m:generate(ROWS, o)
 			for i, row in ipairs(ROWS) do
 				local alone = {}
@@ -85,22 +85,22 @@ end)
 
 it('ends', function()
 	local ids = llama:generate({1, 2}, {steps = 8}):totable()
-	local got, why, n = llama:generate({1, 2}, {steps = 8, stop = ids[5]})
+	local got, why, n = llama:generate({1, 2}, {steps = 8, stop = ids[5], ends = true})
 	local first = 3
 	while ids[first] ~= ids[5] do first = first + 1 end
 	assert(got:size(1) == first and why == 'stop' and n == first - 2)
-	got, why = llama:generate({1, 2}, {steps = 8, eos = {ids[5], 19}})
+	got, why = llama:generate({1, 2}, {steps = 8, eos = {ids[5], 19}, ends = true})
 	assert(got:size(1) == first and why == 'eos')
-	got, why, n = llama:generate({1, 2}, {steps = 0})
+	got, why, n = llama:generate({1, 2}, {steps = 0, ends = true})
 	assert(got:size(1) == 2 and why == 'length' and n == 0)
-	local all, reasons = llama:generate(tensor {{1, 2}, {5, 6}, dtype = 'int32'}, {steps = 8, stop = ids[5], pad = 20})
+	local all, reasons = llama:generate(tensor {{1, 2}, {5, 6}, dtype = 'int32'}, {steps = 8, stop = ids[5], pad = 20, ends = true})
 	assert(all:dim() == 2 and reasons[1] == 'stop' and (reasons[2] == 'stop' or all:size(2) == 10))
 	for k = first + 1, all:size(2) do assert(all[1][k]:item() == 20) end
 end)
 
 it('streams', function()
 	local seen = {}
-	local ids, why = llama:generate({1, 2}, {steps = 9, stream = function(id, row)
+	local ids, why = llama:generate({1, 2}, {steps = 9, ends = true, stream = function(id, row)
 		seen[#seen + 1] = id
 		return row == 1 and #seen < 4
 	end})
@@ -150,7 +150,7 @@ talker.embedding.weight:detach():narrow(1, 1, 259):sub_(1)
 talker.embedding.weight:detach():narrow(1, 260, 9):add_(tensor.randn(9, 16) * 0.2)
 
 it('text in, text out', function()
-	local text, why, n = talker:generate('abc', {steps = 12, tokenizer = t, temperature = 2, seed = 4})
+	local text, why, n = talker:generate('abc', {steps = 12, ends = true, tokenizer = t, temperature = 2, seed = 4})
 	local ids = talker:generate(t:encode 'abc', {steps = 12, temperature = 2, seed = 4})
 	assert(text == t:decode(ids) and why == 'length' and n == 12 and text:find '^abc', text)
 	local list = talker:generate({'abc', 'd'}, {steps = 12, tokenizer = file, temperature = 2, seed = 4})
@@ -159,9 +159,9 @@ it('text in, text out', function()
 	assert(talker:generate('abc', {steps = 12, tokenizer = t, temperature = 2, seed = 4, stream = function(piece) got[#got + 1] = piece end}) == text)
 	assert('abc' .. table.concat(got) == text)
 	local stop = text:sub(7, 8)
-	local short, reason = talker:generate('abc', {steps = 12, tokenizer = t, temperature = 2, seed = 4, stop = {'zz', stop}})
+	local short, reason = talker:generate('abc', {steps = 12, tokenizer = t, temperature = 2, seed = 4, ends = true, stop = {'zz', stop}})
 	assert(reason == 'stop' and 'abc' .. text:sub(4, text:find(stop, 4, true) - 1) == short, short)
-	local as_ids, other = talker:generate(t:encode 'abc', {steps = 12, tokenizer = t, temperature = 2, seed = 4, stop = stop})
+	local as_ids, other = talker:generate(t:encode 'abc', {steps = 12, tokenizer = t, temperature = 2, seed = 4, ends = true, stop = stop})
 	assert(other == 'stop' and as_ids:nelem() < ids:nelem())
 end)
 

@@ -23,7 +23,7 @@ it('folders', function()
 	assert(m:generate('ab', {steps = 3, eos = false}):find '^ab')
 	local first = m:generate({1, 2}, {steps = 1, eos = false}):totable()[3]
 	write(folder .. '/generation_config.json', ('{"eos_token_id": %d}'):format(first - 1))
-	local ids, why = nn.load(folder):generate({1, 2}, {steps = 5})
+	local ids, why = nn.load(folder):generate({1, 2}, {steps = 5, ends = true})
 	assert(ids:size(1) == 3 and why == 'eos')
 	write(folder .. '/generation_config.json', '{"eos_token_id": "x"}')
 	local ok, message = pcall(nn.load, folder)
