@@ -169,7 +169,7 @@ describe('specs as tables', function()
 		check("x:quantize{scheme='", registry 'quant/schemes.def')
 		check("m:quantize{weight={observer='", registry('quant/observers.def', 'function'))
 		check('m:quantize{weight={observer=', registry('quant/observers.def', 'function', true))
-		check("quant.spec{rounding='", 'float single double stochastic')
+		check("quant.spec{rounding='", 'float single double exact stochastic')
 		check("x:quantize{priority='", 'accuracy speed')
 		local _, _, got = matches "x:quantize{scheme='sy"
 		assert(got.matches[1].doc ~= '' and got.matches[1].doc:find 'code', got.matches[1].doc)
