@@ -85,13 +85,16 @@ static void curve(const struct ql_call *call, double scale, double out, struct q
 
 static int64_t leaky_code(const struct ql_function_int *f, int64_t x)
 {
-	return ql_fixed_times(QL_REQUANT_DOUBLE, false, x, f->m[x < 0]);
+	return ql_fixed_times(QL_REQUANT_DOUBLE, false, x < 0 ? x * f->multiplier : x, f->m[x < 0]);
 }
 
 static void leaky(const struct ql_call *call, double scale, double out, struct ql_function_int *f)
 {
+	float slope = (float)ql_call_float(call, "slope", 0.01);
+
+	f->multiplier = slope < 0 ? -1 : 1; /* the factors have no sign */
 	f->m[0] = ql_fixed_of((double)((float)scale / (float)out));
-	f->m[1] = ql_fixed_of((double)((float)scale * (float)ql_call_float(call, "slope", 0.01) / (float)out));
+	f->m[1] = ql_fixed_of((double)((float)scale * fabsf(slope) / (float)out));
 }
 
 /* ---- hardswish ---- */
@@ -202,6 +205,8 @@ enum ql_status ql_function_int_of(
 	if (wanted)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: out: wanted %s for rounding='double', got %s of scale %g",
 			call->op->doc.name, wanted, ql_dtype_name(spec->dtype), spec->has_scale ? spec->scale : 0.0);
+	if (isnan(ql_call_float(call, "slope", 0)))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: slope: wanted a number, got nan", call->op->doc.name);
 	*out = (struct ql_function_int){.code = f->code};
 	f->prepare(call, ql_tensor_at_f64(x->q->scale, 0), spec->scale, out);
 	return QL_OK;

@@ -14,7 +14,7 @@
 struct ql_function_int {
 	int64_t (*code)(const struct ql_function_int *f, int64_t x); /* of a code less its zero point; not saturated */
 	struct ql_fixed m[2];
-	int32_t multiplier, shift; /* sigmoid, tanh: of x */
+	int32_t multiplier, shift; /* sigmoid, tanh: of x; leakyrelu: the sign of the slope */
 	const uint16_t *table;
 };
 
