@@ -40,6 +40,7 @@ end
 function ops.UNPACK(n)
 	local x, list = n:plain(1), {}
 	local axis = n:axis(n:option('axis', 0), x:dim())
+	if x:size(axis) ~= #n.outputs then n:fail('axis: wanted %d elements, one for each output, got %d', #n.outputs, x:size(axis)) end
 	for i = 1, x:size(axis) do list[i] = x:select(axis, i) end
 	return table.unpack(list)
 end

@@ -95,7 +95,7 @@ local function integer_lstm(o)
 		local given = i > 1 or not o.cifg
 		ins[1 + i] = given and add(codes('w' .. i, some(12, 127, i), 'INT8', 0.01 + 0.003 * i, 4, 3)) or 0
 		ins[5 + i] = given and add(codes('r' .. i, some(16, 127, i + 4), 'INT8', 0.012 + 0.002 * i, 4, 4)) or 0
-		ins[12 + i] = given and add(codes('b' .. i, some(4, 3000, i), 'INT32', nil, 4)) or 0
+		ins[12 + i] = given and add(codes('b' .. i, some(4, 3000, i), 'INT32', 0.0002, 4)) or 0
 	end
 	for _, i in ipairs {10, 11, 12, 17, 18, 21, 22, 23, 24} do ins[i] = 0 end
 	ins[19] = add {name = 'h', shape = {batch, 4}, type = 'INT8', scale = {1 / 128}, zero = {-3}, variable = true}
@@ -207,6 +207,15 @@ it('goes on where it was: floats and codes, batches', function()
 	local sum = tensor.zeros(2, 4)
 	for k = 1, 5 do sum = sum + xs[2 + k]:matmul(feature:t()) * time:select(2, k) end
 	assert(equal(ys[7] / 1000, (sum:view(2, 2, 2):sum(3) + m.tensors[4].data):relu() / 1000, 1e-4))
+end)
+
+it('bounds the steps that become nodes', function()
+	assert(#tflite.load(integer_lstm {steps = 129}).order < 100) -- in floats, as there are more than 128
+	local long = integer_lstm {steps = 501}
+	long.tensors[#long.tensors + 1] = codes('p', some(4, 100, 1), 'INT16', 0.01, 4)
+	for i = 10, 12 do long.ops[1][2][i] = #long.tensors end -- peepholes
+	local ok, message = pcall(tflite.load, long)
+	assert(not ok and message:find 'input: wanted at most 500 steps of an LSTM that is computed step by step, got 501', message)
 end)
 
 it('refuses states where there are none, and twice', function()
