@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- nn.Graph: a graph as a module. It computes what the graph does, has its weights as parameters, and everything that modules do works.
 tensor.seed(8)
 local net = nn.Sequential {nn.Conv2d(2, 4, 3, {pad = 1}), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(16, 8), nn.LayerNorm(8), nn.Linear(8, 3)}

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- labels: quick noproducts
+-- labels: quick noproducts host
 -- Ops that keep codes: for every one of them quantizing before and behind gives the same codes.
 tensor.seed(26)
 local ids = tensor{4, 1, -1, dtype='int64'}
