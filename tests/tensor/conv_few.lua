@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- conv2d with one or two rows of weights per group (tensor/conv/few.c) has the bits of the sums by hand, in the order of channels and taps.
 tensor.seed(3)
 
