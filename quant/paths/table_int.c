@@ -73,7 +73,7 @@ static enum ql_status apply(
 	plain.out[0] = NULL;
 	if (!status)
 		status = plain.op->infer(ctx, &plain);
-	if (!status)
+	if (!status && !plain.op->allocates)
 		status = ql_tensor_new(
 			ctx, plain.result[0].dtype, plain.result[0].rank, plain.result[0].shape, &plain.out[0]);
 	if (!status)
