@@ -448,7 +448,7 @@ static void try_form(struct ql_ctx *ctx, enum cell cell, const struct form *f, i
 {
 	int64_t sums = cells[cell].gates * n, input = 19;
 	struct ql_tensor *in[7];
-	struct ql_value attr[4] = {{.set = false}};
+	struct ql_value attr[8] = {{.set = false}};
 	struct ql_call call = {.op = ql_op_by_name(ql_nn_ops, cells[cell].op), .in = in, .attr = attr};
 
 	in[call.n_in++] = core_tensor(ctx, f, f->x, 3, batch, 4, input);
