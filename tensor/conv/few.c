@@ -24,8 +24,9 @@
 #define NEAR 4096 /* numbers of the copies of a task, unless one row of pixels needs more */
 #define SHORT 64  /* pixels of a row that are few */
 #define LANES 16
-#define ROWS 4 /* of pixels at once */
-#define RATE 8 /* products in a ns */
+#define ROWS 4   /* of pixels at once */
+#define PLANES 8 /* that are read in place at a time: caches follow so many streams */
+#define RATE 8   /* products in a ns */
 #define TASK_NS 4000.0
 #define TASKS_PER_THREAD 2
 
@@ -343,7 +344,7 @@ static enum ql_status prepare(struct ql_ctx *ctx, struct job *j)
 	int64_t numbers;
 	uint64_t sums;
 
-	j->piece = ql_conv_piece(s);
+	j->piece = reads_in_place(u) ? ql_min64(s->channels, PLANES) : ql_conv_piece(s);
 	cut(j);
 	if (!reads_in_place(u))
 		j->copies = ql_copies_of(u, j->rows, 1, j->at);
