@@ -5,8 +5,6 @@
  */
 #include "nn/attention_cached.h"
 
-#include <stdatomic.h>
-
 #include "nn/attention_mask.h"
 #include "tensor/codec.h"
 #include "tensor/kernels/kernels.h"
@@ -15,6 +13,7 @@
 #include "tensor/narrow.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
+#include "tensor/slots.h"
 
 #define CHUNK 32
 #define LANES 16
@@ -23,10 +22,8 @@ struct job {
 	const struct ql_ctx *ctx;
 	const struct ql_cached *a;
 	int variant;
-	int64_t users, slot; /* heads of queries of a task; numbers of a slot */
-	float *slots;
-	atomic_flag *taken;
-	int slot_count;
+	int64_t users; /* heads of queries of a task */
+	struct ql_slots slots;
 	int64_t most; /* positions of a row of scores */
 };
 
@@ -143,34 +140,25 @@ static void query(const struct job *j, int64_t batch, int64_t shared, int64_t t,
 static void body(void *arg, int64_t begin, int64_t end)
 {
 	struct job *j = arg;
-	int s = 0;
-	float *slot;
+	int slot;
+	float *scores = ql_slots_enter(&j->slots, &slot);
 
-	while (atomic_flag_test_and_set(&j->taken[s]))
-		s = (s + 1) % j->slot_count;
-	slot = j->slots + s * j->slot;
 	for (int64_t i = begin; i < end && !ql_stopped(j->ctx); i++)
 		for (int64_t t = 0; t < j->a->queries; t++)
-			query(j, i / j->a->shared, i % j->a->shared, t, slot, slot + j->users * j->most);
-	atomic_flag_clear(&j->taken[s]);
+			query(j, i / j->a->shared, i % j->a->shared, t, scores, scores + j->users * j->most);
+	ql_slots_leave(&j->slots, slot);
 }
 
 /* Room for the scores of a task and CHUNK converted rows, for each thread. */
-static enum ql_status take_slots(struct ql_ctx *ctx, struct job *j, int64_t tasks)
+static enum ql_status take_slots(struct ql_ctx *ctx, struct job *j)
 {
 	const struct ql_cached *a = j->a;
+	int64_t numbers;
 
 	for (int64_t b = 0; b < a->batches; b++)
 		j->most = ql_max64(j->most, a->seen[b] + a->queries);
-	j->slot = ql_mul64(j->users, j->most) + ql_mul64(CHUNK, a->d) + LANES;
-	j->slot_count = (int)ql_min64(ctx->threads, tasks);
-	j->slots = ql_scratch_array(ctx, ql_mul64(j->slot, j->slot_count), sizeof(float));
-	j->taken = ql_scratch_array(ctx, j->slot_count, sizeof(*j->taken));
-	if (!j->slots || !j->taken)
-		return QL_ERR_MEMORY;
-	for (int i = 0; i < j->slot_count; i++)
-		atomic_flag_clear(&j->taken[i]);
-	return QL_OK;
+	numbers = ql_add64(ql_add64(ql_mul64(j->users, j->most), ql_mul64(CHUNK, a->d)), LANES);
+	return ql_slots_take(ctx, (uint64_t)ql_mul64(numbers, sizeof(float)), &j->slots);
 }
 
 enum ql_status ql_attention_cached(struct ql_ctx *ctx, const struct ql_cached *a)
@@ -178,7 +166,7 @@ enum ql_status ql_attention_cached(struct ql_ctx *ctx, const struct ql_cached *a
 	struct job j = {.ctx = ctx, .a = a, .variant = ctx->kernels->simd->variant, .users = a->heads / a->shared};
 	int64_t tasks = a->batches * a->shared;
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
-	enum ql_status status = tasks ? take_slots(ctx, &j, tasks) : QL_OK;
+	enum ql_status status = tasks ? take_slots(ctx, &j) : QL_OK;
 	double ns =
 		(double)a->batches * (double)a->heads * (double)a->queries * (double)j.most * ((double)a->d / 8 + 2);
 

@@ -137,6 +137,15 @@ function module.define(nn, entry)
 	return entry
 end
 
+-- Options that are one of some words: choices is name -> list of words.
+function module.check_words(what, choices, o)
+	for name, words in pairs(choices) do
+		if o[name] ~= nil and not base.one_of(o[name], words) then
+			fail('%s: %s: wanted %s, got %s%s', what, name, table.concat(words, ' or '), describe(o[name]), base.near(o[name], words))
+		end
+	end
+end
+
 function module.check_name(what, name)
 	if not name:find '^[%w_][%w_.]*$' then
 		fail("%s: name: wanted letters, digits, '_' and '.', got '%.40s'", what, name)

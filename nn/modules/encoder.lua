@@ -40,13 +40,7 @@ end
 
 local function check(o)
 	for _, name in ipairs {'vocab', 'd', 'heads', 'layers'} do module.size('Encoder', name, o[name]) end
-	for name, words in pairs(CHOICES) do
-		local known = o[name] == nil
-		for _, word in ipairs(words) do known = known or o[name] == word end
-		if not known then
-			base.fail('Encoder: %s: wanted %s, got %s%s', name, table.concat(words, ' or '), base.describe(o[name]), base.near(o[name], words))
-		end
-	end
+	module.check_words('Encoder', CHOICES, o)
 	local classifies = o.head == 'sequence' or o.head == 'token'
 	if classifies then module.size('Encoder', 'classes', o.classes) end
 	if o.classes and not classifies then base.fail "Encoder: classes: wanted head='sequence' or head='token' with it, got neither" end

@@ -66,14 +66,7 @@ end
 
 local function check(o)
 	for _, name in ipairs {'vocab', 'd', 'heads', 'layers'} do module.size('Transformer', name, o[name]) end
-	for name, words in pairs(KINDS) do
-		local known = o[name] == nil
-		for _, word in ipairs(words) do known = known or o[name] == word end
-		if not known then
-			base.fail('Transformer: %s: wanted %s, got %s%s', name, table.concat(words, ' or '), base.describe(o[name]),
-				base.near(o[name], words))
-		end
-	end
+	module.check_words('Transformer', KINDS, o)
 	check_window(o)
 end
 
