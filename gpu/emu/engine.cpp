@@ -3,6 +3,7 @@
 #include "gpu/emu/engine.h"
 
 #include <boost/context/fiber.hpp>
+#include <sanitizer/asan_interface.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,10 +77,13 @@ struct stacks {
 	{
 		return base + i * (STACK + PAGE) + PAGE;
 	}
+	// AddressSanitizer keeps the marks of frames that were left, and what is mapped there next would have them.
 	void release()
 	{
-		if (base)
+		if (base) {
+			ASAN_UNPOISON_MEMORY_REGION(base, n * (STACK + PAGE));
 			munmap(base, n * (STACK + PAGE));
+		}
 		base = nullptr;
 		n = 0;
 	}
