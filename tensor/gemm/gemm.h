@@ -128,6 +128,21 @@ enum ql_status ql_gemm_b1(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, c
 enum ql_status ql_gemm_f32(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row,
 	int64_t a_col, const float *b, int64_t b_row, int64_t b_col, float *c, int64_t ldc);
 
+/* A matrix of float64, strides in elements, of any sign. */
+struct ql_matrix_f64 {
+	const double *data;
+	int64_t row, column;
+};
+
+#define QL_F64_ADD 1u    /* to what is in c */
+#define QL_F64_NEGATE 2u /* the products: c - A * B */
+#define QL_F64_UPPER 4u  /* elements of c below the diagonal are not wanted; some are written */
+
+/* c = (or +=) A * B or -A * B; consecutive columns of c are adjacent, its rows ldc elements apart (of any sign), and it overlaps neither
+ * operand. Each product is rounded and added in order of k: the bits of a plain loop. `how`: of the words above. */
+enum ql_status ql_gemm_f64(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_matrix_f64 *a,
+	const struct ql_matrix_f64 *b, double *c, int64_t ldc, unsigned how);
+
 /* A matrix of float32, float16 or bfloat16, strides in elements. */
 struct ql_matrix_float {
 	const void *data;

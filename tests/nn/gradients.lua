@@ -83,6 +83,16 @@ for _, act in ipairs {false, 'relu', 'relu6', 'gelu', 'silu', 'tanh', 'sigmoid',
 	case('linear', function(x, w) return x:linear(w, option) end, apart(2, 2, 3), apart(2, 3))
 end
 case('linear', function(x, w, b) return x:linear(w, b) end, apart(4), apart(2, 4), apart(2))
+-- of matrices that are definite, or triangular without a small diagonal, for any x
+local function definite(x) return x:matmul(x:transpose(-2, -1)) + tensor.eye(x:size(-2)):to(x:dtype()) * 2 end
+local function factor(x, o) return (o.upper and x:triu(1) or x:tril(-1)) + tensor.eye(x:size(-1)):to(x:dtype()) * (x * x + 1) end
+for i = 0, 15 do
+	local o = {upper=i % 2 == 1, transpose=i & 2 > 0, unit=i & 4 > 0, left=i & 8 > 0}
+	case('inversefactor', function(x) return definite(x):inversefactor() end, apart(2, 3, 4))
+	case('cholesky', function(x) return definite(x):cholesky{upper=o.upper} end, apart(1, 3, 4))
+	case('choleskyinverse', function(x) return factor(x, o):choleskyinverse{upper=o.upper} end, apart(2, 3, 3))
+	case('solvetriangular', function(x, b) return factor(x, o):solvetriangular(b, o) end, apart(3, 3), apart(2, 3, 3))
+end
 for equation, s in pairs {['ij,jk->ik'] = {{2, 3}, {3, 2}}, ['bij,bjk->bik'] = {{2, 2, 3}, {2, 3, 2}}, ['ij,ij->'] = {{2, 3}, {2, 3}},
 	['i,j->ij'] = {{3}, {2}}, ['ij,kj->ki'] = {{2, 3}, {2, 3}}, ['ij,jk->k'] = {{2, 3}, {3, 2}}, ['ii,i->i'] = {{3, 3}, {3}},
 	['...i,...i->...'] = {{2, 3}, {1, 3}}, ['aib,cbd->'] = {{2, 2, 2}, {2, 2, 2}}, ['ij,j->i'] = {{2, 3}, {1}}} do
