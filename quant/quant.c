@@ -6,6 +6,7 @@
 
 #define X(name) extern const struct ql_op ql_op_##name;
 #include "quant/ops.def"
+#include "quant/methods.def"
 #undef X
 #define X(name) extern const struct ql_path ql_path_##name;
 #include "quant/paths.def"
@@ -14,6 +15,7 @@
 const struct ql_op *const ql_quant_ops[] = {
 #define X(name) &ql_op_##name,
 #include "quant/ops.def"
+#include "quant/methods.def"
 #undef X
 	NULL,
 };

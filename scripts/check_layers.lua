@@ -5,7 +5,7 @@
 local ORDER = {
 	{'tensor/vmath'}, {'tensor', 'tensor/kernels'}, {'tensor/loops'}, {'tensor/gemm'}, {'tensor/conv'}, {'tensor/autograd'}, {'tensor/ops'},
 	{'tensor/io'},
-	{'quant', 'quant/schemes'}, {'quant/ranges', 'quant/observers'}, {'quant/integer'}, {'quant/ops'}, {'quant/paths'},
+	{'quant', 'quant/schemes'}, {'quant/ranges', 'quant/observers'}, {'quant/methods'}, {'quant/integer'}, {'quant/ops'}, {'quant/paths'},
 	{'nn'}, {'nn/ops'}, {'nn/base'}, {'nn/modules'}, {'nn/packings'}, {'nn/checkpoints'}, {'nn/optim'}, {'nn/tokenizers'}, {'nn/data'}, {'nn/quantize'}, {'nn/graph'},
 	{'nn/export'}, {'nn/onnx'}, {'nn/tflite'}, {'nn/load'},
 	{'gpu'},
