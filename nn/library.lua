@@ -73,6 +73,7 @@ internal.import 'nn/quantize/calibrate'
 internal.import 'nn/quantize/fuse'
 internal.import 'nn/quantize/quantize'
 internal.import 'nn/graph/sites'
+internal.import 'nn/graph/blocks'
 internal.import 'nn/base/generate'
 internal.import('nn/base/decoder').compile = function(...) return internal.import 'nn/graph/stepwise'(...) end
 internal.import 'nn/base/summary'

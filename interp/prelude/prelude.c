@@ -44,6 +44,9 @@
 #define X(name) EMBED("nn/packings/" #name, ENTRY, "")
 #include "nn/packings.def"
 #undef X
+#define X(name) EMBED("nn/quantize/methods/" #name, ENTRY, "")
+#include "nn/quantize/methods.def"
+#undef X
 #define X(name) EMBED("nn/tokenizers/" #name, ENTRY, "")
 #include "nn/tokenizers.def"
 #undef X

@@ -8,6 +8,20 @@ local function window(options, name)
 	return options[name] and module.window('Conv2d', name, options[name], 1)
 end
 
+-- The patches of x that the kernel is multiplied with: (images * pixels, inputs / groups * kh * kw), with groups as a first axis where there
+-- are several. They are what a kernel with a single 1 at each of its places gives.
+local function columns(self, x)
+	local _, inputs, kh, kw = table.unpack(self.sizes)
+	local g, channels = self.geometry, x:size(2)
+	local taps = tensor.eye(kh * kw):to(x:device()):view(1, kh * kw, 1, kh, kw):expand(channels, kh * kw, 1, kh, kw):reshape(channels * kh * kw, 1, kh, kw)
+	local y = x:conv2d(taps, {stride = g.stride, pad = g.pad, autopad = g.autopad, dilation = g.dilation, groups = channels})
+	local pixels = y:size(1) * y:size(3) * y:size(4)
+	local groups = channels // inputs
+	y = y:permute(1, 3, 4, 2)
+	if groups == 1 then return y:reshape(pixels, channels * kh * kw) end
+	return y:reshape(pixels, groups, inputs * kh * kw):transpose(1, 2)
+end
+
 return module.define(nn, {
 	name = 'Conv2d', word = 'conv',
 	usage = 'nn.Conv2d(inputs, outputs, kernel, {stride=1, pad=0, dilation=1, groups=1, bias=true})  nn.Conv2d(inputs, outputs, kernel, stride, pad)',
@@ -39,6 +53,8 @@ print(m(tensor.ones(2, 3, 16, 16)):size())  --> 2 8 16 16]],
 		if options.bias ~= false then module.parameter(self, 'bias', tensor.rand(outputs):mul_(2 * bound):sub_(bound)) end
 	end,
 	weights = {'weight'}, in_parts = true, takes_flat = true,
+	scaled = {'weight', 'bias'},
+	columns = columns, column_groups = function(self) return self.geometry.groups or 1 end,
 	-- shape: of a weight that is a matrix of codes
 	compute = function(self, x, weight, out, shape)
 		local o = {stride = self.geometry.stride, pad = self.geometry.pad, autopad = self.geometry.autopad, dilation = self.geometry.dilation,

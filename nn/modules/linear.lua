@@ -29,6 +29,11 @@ print(m(tensor.ones(4, 3)):size())  --> 4 2]],
 		return x:linear(weight, o)
 	end,
 	forward = function(self, x) return self:compute(module.real(x, self.weight), self.weight) end,
+	scaled = {'weight', 'bias'}, -- their first axis is that of the outputs: each is as large as they are
+	columns = function(self, x)
+		if self.order then x = x:indexselect(-1, self.order) end
+		return x:reshape(x:nelem() // x:size(-1), x:size(-1))
+	end,
 	-- A checkpoint's weight may have its columns in another order (a buffer: the inputs, counted from 1), so that scales of groups are neighbours.
 	reorder = function(self, order) module.buffer(self, 'order', order) end,
 	-- The columns of a float weight in the order of the inputs.

@@ -70,6 +70,7 @@ print(m(tensor.randn(8, 3, 4, 4)):size())  --> 8 3 4 4]],
 		if self.unbiased == false then o.unbiased = false end
 		return nn.batchnorm(module.real(x), self.weight, self.bias, self.running_mean, self.running_var, o)
 	end,
+	scaled = {'weight', 'bias'},
 	node = {op = 'batchnorm', attrs = {eps = true, momentum = true, training = true, unbiased = true}, fits = function(attrs) return not attrs.training end, tensors = {'weight', 'bias', 'running_mean', 'running_var'},
 		buffers = {running_mean = true, running_var = true}, axes = 4},
 	adopt = function(self, attrs)
@@ -99,6 +100,7 @@ and bias is added. A list of sizes is that of the last axes, which are one row.]
 		if self.bias then return x:layernorm(self.weight, self.bias, {eps = self.eps, axes = self.axes or nil, out = out}) end
 		return x:layernorm(self.weight, {eps = self.eps, axes = self.axes or nil, out = out})
 	end,
+	scaled = {'weight', 'bias'},
 	node = {op = 'layernorm', attrs = {eps = true, axes = true}, tensors = {'weight', 'bias'}},
 	adopt = function(self, attrs)
 		self.eps, self.axes = attrs.eps or 1e-5, (attrs.axes or 1) > 1 and attrs.axes
@@ -126,6 +128,7 @@ bias is added, one number per channel (affine=false: neither).]],
 		if not self.weight then return nn.groupnorm(x, self.groups, {eps = self.eps, out = out}) end
 		return nn.groupnorm(x, self.groups, self.weight, self.bias, {eps = self.eps, out = out})
 	end,
+	scaled = {'weight', 'bias'},
 	node = {op = 'groupnorm', attrs = {groups = true, eps = true}, fits = has_both_or_none, tensors = {'weight', 'bias'}},
 	adopt = function(self, attrs, shape)
 		self.groups, self.channels, self.eps = attrs.groups, shape[2], attrs.eps or 1e-5
@@ -208,6 +211,7 @@ return module.define(nn, {
 		local out, x = module.site(self, 'main', given)
 		return x:rmsnorm(self.weight, {eps = self.eps, out = out})
 	end,
+	scaled = {'weight'},
 	node = {op = 'rmsnorm', attrs = {eps = true}, tensors = {'weight'}},
 	adopt = function(self, attrs) self.eps = attrs.eps or 1e-5 end,
 	describe = describe,

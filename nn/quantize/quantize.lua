@@ -87,7 +87,11 @@ local function float_bytes(layer)
 end
 
 -- made: codes of shared weights, by weight and spec. Codes of a file (nn.load) stay as they are.
-local function codes_of(name, weight, q, made)
+local function codes_of(name, weight, q, made, learned)
+	if learned then
+		if q.weight.block and weight:dim() > 2 then flat(weight:detach(), q) end
+		return learned
+	end
 	if weight:quantized() then
 		if tostring(weight:spec()) ~= tostring(q.weight) then
 			fail("quantize: %s: weight: wanted that of its codes, '%s', got '%s'; m:dequantize() gives floats", name, tostring(weight:spec()), tostring(q.weight))
@@ -101,11 +105,11 @@ local function codes_of(name, weight, q, made)
 	return made[weight][key]
 end
 
-local function quantize_weights(name, layer, q, made)
+local function quantize_weights(name, layer, q, made, learned)
 	local before, after, count = 0, 0, 0
 	for _, field in ipairs(module.weights(layer)) do
 		local weight = rawget(layer, field)
-		local codes = codes_of(name, weight, q, made)
+		local codes = codes_of(name, weight, q, made, learned and learned[field])
 		before, after, count = before + weight:nbytes(), after + codes:nbytes(), count + weight:nelem()
 		rawset(layer, field, codes)
 	end
@@ -195,7 +199,7 @@ local function along_outputs(layer, spec)
 	return like.spec(spec, {axis = per, observer = spec.observer, p = spec.p, momentum = spec.momentum})
 end
 
-local function quantize_layer(name, layer, o, made)
+local function quantize_layer(name, layer, o, made, learned)
 	if o.mode == 'static' or o.mode == 'auto' then check_input(name, o.asked) end
 	local mode = mode_of(name, layer, o.mode, o.asked)
 	if TRAINED[mode] then return train_layer(name, layer, o, mode) end
@@ -224,7 +228,7 @@ local function quantize_layer(name, layer, o, made)
 	if o.output then q.output = check_output(name, layer, mode, o.output) end
 	q.given_output = o.output ~= nil or nil
 	if mode == 'dynamic' then q.input = not module.class_of(layer).no_input and quant.spec(o.input) or nil end
-	local before, after, count = quantize_weights(name, layer, q, made)
+	local before, after, count = quantize_weights(name, layer, q, made, learned)
 	rawset(layer, 'frozen', mode)
 	rawset(layer, 'quantized', q)
 	return {name = name, kind = module.class_of(layer).name, mode = mode, weight = q.weight.name,
@@ -383,6 +387,97 @@ local function trained_as_float(m)
 	return m
 end
 
+-- What is to become of a layer: {row=} of a function(), or {wanted=, emit=}; nil: it has neither weights nor parameters.
+local function choose(name, layer, reader, options, mode)
+	if not module.class_of(layer).weights then
+		return module.parameter_count(layer) > 0 and {why = why_not(layer)} or nil
+	end
+	local before = rawget(layer, 'quantized')
+	if before and before.mode == 'qat' and (mode == 'static' or mode == 'auto') then return {convert = true} end
+	if before or has_codes(layer, mode) then fail('quantize: %s: wanted a float layer, got one that is quantized already; q:dequantize() gives a float model', name) end
+	local chosen = reader.find(name, layer)
+	rawset(layer, 'emit', chosen and chosen.emit or nil)
+	if chosen == false or chosen.float then return {why = 'a rule says so'} end
+	local wanted, why = wanted_of(name, layer, chosen, options, mode)
+	return wanted and {wanted = wanted, method = chosen.method} or {why = why}
+end
+
+local function row_of(name, layer, chosen, made, learned)
+	if not chosen then return end
+	if chosen.convert then return convert_layer(name, layer) end
+	if not chosen.wanted then return skipped(name, layer, chosen.why) end
+	return quantize_layer(name, layer, chosen.wanted, made, learned and learned.codes[name])
+end
+
+---------------------------------------------------------------- methods
+
+local LEARNED = {'method', 'rtn', 'error', 'block', 'seconds'}
+
+-- The layers whose codes a method decides: name -> list of {layer=, field=, spec=, chain=, row=}.
+local function plan_of(names, by_name, chosen_of, options)
+	local plan, holders, chains, any = {}, {}, {}, false
+	for _, name in ipairs(names) do
+		local chosen, layer = chosen_of[name], by_name[name]
+		local asked = chosen.wanted and (chosen.method or options.method)
+		if asked and not TRAINED[chosen.wanted.mode] then
+			local chain = chains[asked] or internal.import('nn/quantize/method').chain(asked) -- one for all layers that share it
+			chains[asked] = chain
+			for _, field in ipairs(module.weights(layer)) do
+				local weight = rawget(layer, field)
+				local first = options.shared == 'once' and holders[weight]
+				local item = {layer = layer, field = field, spec = along_outputs(layer, quant.spec(chosen.wanted.weight)), chain = chain,
+					row = {method = internal.import('nn/quantize/method').text(chain)}, first = first}
+				if first then
+					item.row.why = ("its codes are those of '%s'"):format(first)
+				else
+					holders[weight] = name
+				end
+				plan[name] = plan[name] or {}
+				table.insert(plan[name], item)
+				any = true
+			end
+		end
+	end
+	return any and plan or nil
+end
+
+-- The codes that methods give: {codes = {name -> {field -> codes}}, rows = {name -> row}}; nil: no method is asked for.
+local function learn_codes(new, names, by_name, chosen_of, options, mode)
+	local asked = options.method ~= nil
+	for _, name in ipairs(names) do asked = asked or chosen_of[name].method ~= nil end
+	if not asked then
+		if options.data ~= nil then fail('quantize: data: wanted method= with it, which reads it, got none') end
+		return
+	end
+	if TRAINED[mode] then fail("quantize: method: wanted a mode without training, got '%s'", mode) end
+	local plan = plan_of(names, by_name, chosen_of, options)
+	if not plan then return end
+	internal.import('nn/quantize/learn').run(new, plan, names, options)
+	local made = {codes = {}, rows = {}}
+	for name, list in next, plan do
+		made.codes[name] = {}
+		for _, item in ipairs(list) do
+			local codes = item.codes
+			if item.first then codes = plan[item.first][1].codes end
+			made.codes[name][item.field] = codes
+			made.rows[name] = made.rows[name] or item.row
+		end
+	end
+	return made
+end
+
+-- Adds what the methods say to the rows of the layers.
+local function join_rows(rows, learned)
+	table.remove(rows.columns)
+	table.move(LEARNED, 1, #LEARNED, #rows.columns + 1, rows.columns)
+	rows.columns[#rows.columns + 1] = 'why'
+	for _, row in ipairs(rows) do
+		local said = learned.rows[row.name]
+		for _, column in ipairs(LEARNED) do row[column] = said and said[column] or '-' end
+		if said and said.why and said.why ~= '' then row.why = (row.why ~= '' and row.why .. '; ' or '') .. said.why end
+	end
+end
+
 local quantize = method('quantize', "m:quantize{mode='static', weight='int8/1', input='uint8', rules=}",
 	[[Returns a new model whose layers with weights run in integers, and a report with a row for each layer: mode, specs, bits per weight,
 bytes, and why a layer stayed float. m is not modified.
@@ -427,7 +522,12 @@ print(#coverage, coverage[1].mode, coverage[1].weight)  --> 2 dynamic int8/1]],
 		{'rules', 'list', 'exceptions by name'},
 		{'equalize', 'any', 'true, or data to calibrate with again: scale channels first (m:equalize)'},
 		{'biascorrect', 'any', 'data: move biases so that the mean of each channel is that of the float model'},
-		{'fuse', 'true or false', 'fold batch norm (default true)'}})
+		{'fuse', 'true or false', 'fold batch norm (default true)'},
+		{'method', 'any', "how codes are chosen: a name of help 'methods', {name, option=} or a list of them (default 'rtn': rounding)"},
+		{'data', 'any', 'batches of inputs for method='}, {'batches', 'positive integer', 'how many of them (default 32)'},
+		{'sequential', 'true or false', 'a block gets what quantized blocks before it give, not floats (default true)'},
+		{'shared', 'text', "a weight that several layers share is coded 'apart' for each (default) or 'once'"},
+		{'log', 'true or false', 'draw a bar (default true)'}})
 function methods.quantize(m, options)
 	module.parts_of(m, 'quantize')
 	options = base.options(quantize, rules.options(options))
@@ -436,32 +536,18 @@ function methods.quantize(m, options)
 	local float = prepare(new, options, mode)
 	local traced, untraced
 	if mode == 'static' or mode == 'auto' then traced, untraced = sites.trace(new) end
-	local rows, names, by_name, made, ties = {}, {}, {}, {}, ties_of(new)
+	local rows, names, by_name, made, ties, chosen_of = {}, {}, {}, {}, ties_of(new), {}
 	rows.columns = {'name', 'kind', 'mode', 'weight', 'input', 'output', 'bits', 'bytes', 'float_bytes', 'why'}
 	module.walk(new, function(name, layer)
-		local class = module.class_of(layer)
 		by_name[name] = layer
-		if not class.weights then
-			if module.parameter_count(layer) > 0 then rows[#rows + 1] = skipped(name, layer, why_not(layer)) end
-			return
-		end
-		local before = rawget(layer, 'quantized')
-		if before and before.mode == 'qat' and (mode == 'static' or mode == 'auto') then
-			names[#names + 1] = name
-			rows[#rows + 1] = convert_layer(name, layer)
-			return
-		end
-		if before or has_codes(layer, mode) then fail('quantize: %s: wanted a float layer, got one that is quantized already; q:dequantize() gives a float model', name) end
-		names[#names + 1] = name
-		local chosen = reader.find(name, layer)
-		rawset(layer, 'emit', chosen and chosen.emit or nil)
-		if chosen == false or chosen.float then
-			rows[#rows + 1] = skipped(name, layer, 'a rule says so')
-			return
-		end
-		local wanted, why = wanted_of(name, layer, chosen, options, mode)
-		rows[#rows + 1] = wanted and quantize_layer(name, layer, wanted, made) or skipped(name, layer, why)
+		if module.class_of(layer).weights then names[#names + 1] = name end
+		chosen_of[name] = choose(name, layer, reader, options, mode)
 	end)
+	local learned = learn_codes(new, names, by_name, chosen_of, options, mode)
+	module.walk(new, function(name, layer)
+		rows[#rows + 1] = row_of(name, layer, chosen_of[name], made, learned)
+	end)
+	if learned then join_rows(rows, learned) end
 	reader.finish(names)
 	if #names == 0 then fail('quantize: wanted a model with layers that have weights, got none') end
 	if traced then sites.adopt(new, traced, rows, options) end

@@ -4,7 +4,7 @@
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local fail, describe = base.fail, base.describe
-local NAMES = {'mode', 'weight', 'input', 'output', 'optional', 'emit'}
+local NAMES = {'mode', 'weight', 'input', 'output', 'optional', 'emit', 'method'}
 local rules = {fields = NAMES}
 
 local FIELDS = {}

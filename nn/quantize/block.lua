@@ -1,0 +1,193 @@
+-- SPDX-License-Identifier: MIT
+-- A block at work (nn/quantize/learn.lua): its modules, the weights in it that methods decide about, and what the calibration data gives them.
+local _, internal = ...
+local base = internal.import 'interp/prelude/base'
+local module = internal.import 'nn/base/module'
+local moments = internal.import 'nn/quantize/moments'
+local targets = internal.import 'nn/quantize/targets'
+local is_tensor = base.is_tensor
+
+local Block = {}
+Block.__index = Block
+
+---------------------------------------------------------------- its modules
+
+-- One module for each shape of batches; their parts by the names that these have there.
+local function build(block)
+	local run, made, inner = block.run, {}, {}
+	for i in ipairs(run.inputs) do
+		local part = run.parts[i][block.number]
+		if not made[part] then
+			made[part] = part.make()
+			module.walk(made[part], function(name, child)
+				inner[name] = inner[name] or {}
+				table.insert(inner[name], child)
+			end)
+		end
+	end
+	block.modules, block.inner = made, inner
+end
+
+-- The weights of the block that are to be coded.
+local function weights_of(block, plan)
+	local part, list = block.part, {}
+	for _, name in ipairs(part.layers) do
+		local children = {}
+		for _, node in ipairs(part.nodes[name]) do table.move(block.inner[node] or {}, 1, #(block.inner[node] or {}), #children + 1, children) end
+		for _, item in ipairs(#children > 0 and plan[name] or {}) do
+			list[#list + 1] = targets.new(name, item, children)
+		end
+	end
+	return list
+end
+
+-- Those that read the same value, in the order of the block: lists of targets.
+local function stages_of(part, list)
+	local stages, by_input = {}, {}
+	for _, t in ipairs(list) do
+		local node = part.graph and part.graph.nodes[part.nodes[t.name][1]]
+		local key = node and node.inputs[1] or t.name
+		if not by_input[key] then
+			by_input[key] = {}
+			stages[#stages + 1] = by_input[key]
+		end
+		table.insert(by_input[key], t)
+	end
+	return stages
+end
+
+-- Block number b of the run; plan: see learn.run.
+function Block.new(run, b, plan)
+	local block = setmetatable({run = run, number = b, part = run.parts[1][b], values = run.values, folds = {}}, Block)
+	build(block)
+	block.targets = weights_of(block, plan)
+	block.stages = stages_of(block.part, block.targets)
+	return block
+end
+
+---------------------------------------------------------------- passes
+
+-- What the block gives for batch i, whose value before it is x.
+function Block:forward(i, x)
+	local part = self.run.parts[i][self.number]
+	local m, given = self.modules[part], self.run.inputs[i]
+	if part.whole then return (m(given)) end
+	local list = part.from and {x} or {}
+	if not part.from or part.takes then
+		table.move(is_tensor(given) and {given} or given, 1, is_tensor(given) and 1 or #given, #list + 1, list)
+	end
+	return (m(table.unpack(list)))
+end
+
+-- What it gives for all batches.
+function Block:pass(values)
+	local list = {}
+	for i = 1, #self.run.inputs do list[i] = self:forward(i, values[i]) end
+	return list
+end
+
+-- The same, and watch(target, x) gets the input of each of these targets.
+function Block:watch(list, values, watch)
+	local hooks, of = {}, {}
+	for _, t in ipairs(list) do
+		for _, child in ipairs(t.children) do
+			of[child] = of[child] or {}
+			table.insert(of[child], t)
+		end
+	end
+	for child, all in next, of do
+		table.move({child, module.HOOK, function(m, x, ...)
+			for _, t in ipairs(all) do watch(t, module.real(x)) end
+			return module.run(m, x, ...)
+		end}, 1, 3, #hooks + 1, hooks)
+	end
+	local _ <close> = internal.fields(hooks)
+	return self:pass(values)
+end
+
+---------------------------------------------------------------- statistics
+
+-- Those of the stage whose layers multiply columns of their inputs.
+function Block.with_columns(_, stage)
+	local list = {}
+	for _, t in ipairs(stage) do
+		if t:has_columns() then list[#list + 1] = t end
+	end
+	return list
+end
+
+local function plus(a, b) return a and a:add_(b) or b end
+
+-- Of columns (rows, inputs), or (groups, rows, inputs): each gives a row of numbers for all inputs of all groups.
+local GATHER = {
+	h = function(h, c) return moments.add(h, c) end,
+	mean = function(sum, c) return plus(sum, c:sum {axis = -2}:reshape(c:nelem() // c:size(-2)):to 'float64') end,
+	magnitude = function(sum, c) return plus(sum, c:abs():sum {axis = -2}:reshape(c:nelem() // c:size(-2)):to 'float64') end,
+	largest = function(most, c)
+		local top = c:abs():max {axis = -2}:reshape(c:nelem() // c:size(-2))
+		return most and most:maximum(top) or top
+	end,
+}
+
+local function gather(t, c, wanted)
+	for _, name in ipairs(wanted) do t[name] = GATHER[name](t[name], c) end
+	t.rows = t.rows + c:size(-2)
+end
+
+-- What the columns of the stage's targets are like as they arrive now: h (second moments), mean, magnitude (mean of |x|), largest (of |x|), which of
+-- them `wanted` says.
+function Block:measure(stage, wanted)
+	local list = self:with_columns(stage)
+	local first = list[1]
+	if not first then return end
+	for _, t in ipairs(list) do
+		for _, name in ipairs(wanted) do t[name] = nil end
+		t.rows, t.same = 0, t ~= first and t:reads_like(first) or nil
+	end
+	self:watch(list, self.values, function(t, x)
+		if not t.same then t:each_columns(x, function(_, c) gather(t, c, wanted) end) end
+	end)
+	for _, t in ipairs(list) do
+		for _, name in ipairs(wanted) do
+			if t.same then t[name] = first[name] end
+			if not t.same and t[name] and (name == 'mean' or name == 'magnitude') then t[name] = t[name] / t.rows end
+		end
+	end
+end
+
+---------------------------------------------------------------- results
+
+local function each_float(y, each)
+	if is_tensor(y) then
+		if y:dtype():find 'float' then each(module.real(y)) end
+	elseif type(y) == 'table' then
+		for _, inner in ipairs(y) do each_float(inner, each) end
+	end
+end
+
+-- The sum of squares of what two results differ by, and that of the first.
+local function distance(a, b)
+	local noise, signal, list, at = 0, 0, {}, 0
+	each_float(a, function(x) list[#list + 1] = x:to 'float64' end)
+	each_float(b, function(x)
+		at = at + 1
+		noise = noise + (x:to 'float64' - list[at]):square():sum():item()
+		signal = signal + list[at]:square():sum():item()
+	end)
+	return noise, signal
+end
+
+-- The same of the results of all batches.
+function Block.difference(float, list)
+	local noise, signal = 0, 0
+	for i, y in ipairs(list) do
+		local n, s = distance(float[i], y)
+		noise, signal = noise + n, signal + s
+	end
+	return noise, signal
+end
+
+-- The squared error of what the block gives now.
+function Block:noise() return (Block.difference(self.float, self:pass(self.values))) end
+
+return Block

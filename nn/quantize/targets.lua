@@ -1,0 +1,143 @@
+-- SPDX-License-Identifier: MIT
+-- A weight that methods of post-training quantization decide about, as a matrix (outputs, inputs of an output): what a layer computes is a
+-- product of it with the columns that its class gives for an input (`columns`, nn/modules). Codes of the matrix become those of the layer.
+local _, internal = ...
+local base = internal.import 'interp/prelude/base'
+local like = internal.import 'quant/like'
+local module = internal.import 'nn/base/module'
+local moments = internal.import 'nn/quantize/moments'
+local targets = {}
+
+local ROWS_BYTES = 64 << 20 -- of the columns of some rows of an input
+
+local methods = {}
+local meta = {__index = methods}
+
+---------------------------------------------------------------- matrices
+
+-- The axis of the outputs first, everything else flat.
+local function matrix(w, per)
+	if per ~= 1 then w = w:transpose(1, per):contiguous() end
+	return w:dim() == 2 and w or w:reshape(w:size(1), w:nelem() // w:size(1))
+end
+
+-- The spec for the matrix of a weight with the spec s.
+local function flat_spec(s, per)
+	if s.axis ~= per or s.block or per == 1 then return s end
+	return like.spec(s, {axis = 1, observer = s.observer, p = s.p, momentum = s.momentum})
+end
+
+-- The weight of the layer's sizes with the values of the matrix.
+local function sized(t, w)
+	if t.per == 1 then return w:reshape(t.sizes) end
+	local sizes = table.move(t.sizes, 1, #t.sizes, 1, {})
+	sizes[1], sizes[t.per] = sizes[t.per], sizes[1]
+	return w:reshape(sizes):transpose(1, t.per):contiguous()
+end
+
+-- name: of the layer in the model; item: {layer=, field=, spec=, chain=, row=} of the plan; children: the modules of the block that have copies
+-- of the weight.
+--   float    the weight that is to be coded, with what factors of other methods have made of it
+--   factor   these factors, of its columns;  first  the weight without them;  plain  first, rounded
+--   weight   float, as methods of ranges have changed it;  spec, first_spec  of its codes, now and as given
+--   h, mean, magnitude, largest, rows   of its columns (nn/quantize/block.lua)
+function targets.new(name, item, children)
+	local class = module.class_of(item.layer)
+	local per, w = class.per or 1, children[1][item.field]:detach()
+	local t = {name = name, item = item, row = item.row, chain = item.chain, class = class, field = item.field, children = children, per = per,
+		given = item.spec, sizes = {w:size()}, float = matrix(w, per)}
+	t.spec = flat_spec(item.spec, per)
+	t.first_spec, t.weight, t.first = t.spec, t.float, t.float
+	return setmetatable(t, meta)
+end
+
+-- Asks the methods of an item whether they can do its weight, before any data is read.
+function targets.check(item)
+	for _, link in ipairs(item.chain) do
+		local why = link.method.refuses and link.method.refuses(item, link.options)
+		if why then base.fail("quantize: method '%s': %s: %s", link.name, item.name, why) end
+	end
+end
+
+---------------------------------------------------------------- what it reads
+
+-- Whether the layer is a product with a matrix of columns of its input.
+function methods.has_columns(t) return t.class.columns ~= nil and t.per == 1 end
+
+-- Groups of outputs that have columns of their own.
+function methods.groups(t) return t.class.column_groups and t.class.column_groups(t.children[1]) or 1 end
+
+-- Whether it reads the columns of another target with the same input.
+function methods.reads_like(t, other)
+	return t.class == other.class and not t.class.column_groups and not t.children[1].order and not other.children[1].order
+end
+
+-- Calls each(target, columns) for some rows of x at a time: (rows, inputs), or (groups, rows, inputs).
+function methods.each_columns(t, x, each)
+	local child = t.children[1]
+	if x:dim() < 2 then return each(t, t.class.columns(child, x)) end
+	local n = x:size(1)
+	if n == 0 then return end
+	local one = t.class.columns(child, x:narrow(1, 1, 1)):nelem() * 4
+	local step = math.max(1, ROWS_BYTES // one)
+	for i = 1, n, step do each(t, t.class.columns(child, x:narrow(1, i, math.min(step, n - i + 1)))) end
+end
+
+---------------------------------------------------------------- its errors
+
+-- The squared error that codes (or values) in place of the weight cause in the outputs or, without data, in the weight.
+function methods.error(t, q)
+	local e = t.float - module.real(q)
+	return t.h and moments.error(t.h, e) or e:to 'float64':square():sum():item()
+end
+
+-- The same of rounding alone, whatever factors the weight has now.
+function methods.plain_error(t)
+	local e = t.first - module.real(t.plain)
+	if t.factor then e = e * t.factor end
+	return t.h and moments.error(t.h, e) or e:to 'float64':square():sum():item()
+end
+
+function methods.signal(t)
+	return t.h and moments.error(t.h, t.float) or t.float:to 'float64':square():sum():item()
+end
+
+---------------------------------------------------------------- decisions
+
+-- Adds to what the report says about it.
+function methods.say(t, why)
+	if why and why ~= '' then t.why = (t.why and t.why .. '; ' or '') .. why end
+end
+
+-- Replaces the weight that the block computes with.
+function methods.put(t, w)
+	w = sized(t, module.real(w))
+	for _, child in ipairs(t.children) do module.set_tensor(child, t.field, w) end
+end
+
+-- The weight as it was at first.
+function methods.restore(t) t.float, t.weight, t.spec, t.factor = t.first, t.first, t.first_spec, nil end
+
+-- The codes of the matrix as those of the layer's weight. Blocks run along the inputs of an output, so such codes stay a matrix; others
+-- are encoded again from their values, under the same scales.
+function methods.codes(t, q)
+	if t.given.block or #t.sizes == 2 and t.per == 1 then return q end
+	local p = q:qparams()
+	return module.weight_codes(sized(t, q:dequantize()), like.spec(t.given, {axis = t.given.axis, scale = p.scale, zero_point = p.zero_point}))
+end
+
+-- Writes a new bias to the layer of the model.
+function methods.keep(t)
+	if not t.bias then return end
+	if t.item.layer.bias then module.set_tensor(t.item.layer, 'bias', t.bias) else module.parameter(t.item.layer, 'bias', t.bias) end
+end
+
+-- Writes the codes and the row. block, rounded: errors of the block's result, in dB.
+function methods.finish(t, block, rounded)
+	t.item.codes = t:codes(t.q)
+	if not t.h then t:say 'not judged on data' end
+	t.row.block, t.row.block_rtn, t.row.why = block or '-', rounded or '-', t.why or t.row.why or ''
+	for _, field in ipairs {'h', 'mean', 'magnitude', 'largest', 'float', 'weight', 'first'} do t[field] = nil end
+end
+
+return targets
