@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Matrix product of plain tensors: float32 through the gemm_f32 kernel, float64 by a plain loop (reference),
+ * Matrix product of plain tensors: float32 through the gemm_f32 kernel, float64 in order of k by ql_gemm_f64 or, if small, a plain loop,
  * integers exactly: 8-bit operands give int32, 16-bit ones int64, 32- and 64-bit ones int64 with overflow checks.
  * Quantized operands have a path in quant/.
  */
@@ -68,6 +68,8 @@ static enum ql_status as_dtype(struct ql_ctx *ctx, struct ql_tensor *t, unsigned
 	return ql_tensor_cast(ctx, t, dtype, out);
 }
 
+#define F64_FEW 4096 /* products that a plain loop, which packs nothing, computes as fast; so it does with a vector */
+
 struct f64_job {
 	const struct ql_matmul *p;
 	const double *a, *b;
@@ -101,7 +103,11 @@ static enum ql_status f64_batches(struct ql_ctx *ctx, const struct ql_tensor *a,
 		ql_matmul_batch(&p, a, b, i, &ao, &bo);
 		j.a = (const double *)a->storage->data + ao;
 		j.b = (const double *)b->storage->data + bo;
-		status = ql_parallel_for(ctx, p.m, 1, p.m * p.n * p.k, f64_rows, &j);
+		if (p.n > 1 && ql_mul64(ql_mul64(p.m, p.n), p.k) >= F64_FEW)
+			status = ql_gemm_f64(ctx, p.m, p.n, p.k, &(struct ql_matrix_f64){j.a, p.a_row, p.a_col},
+				&(struct ql_matrix_f64){j.b, p.b_row, p.b_col}, j.c, p.n, 0);
+		else
+			status = ql_parallel_for(ctx, p.m, 1, p.m * p.n * p.k, f64_rows, &j);
 	}
 	return status;
 }
@@ -112,7 +118,7 @@ static enum ql_status eval_f64(struct ql_ctx *ctx, struct ql_call *call)
 	enum ql_status status = as_dtype(ctx, call->in[0], QL_float64, &a);
 
 	call->path = ql_dtype_name(QL_float64);
-	call->kernel = "ref";
+	call->kernel = ctx->kernels->simd->name;
 	if (!status)
 		status = as_dtype(ctx, call->in[1], QL_float64, &b);
 	if (!status)

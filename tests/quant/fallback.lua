@@ -23,7 +23,9 @@ local x = tensor{{0.5, -1.25, 3, 0.75}, {2, -0.5, 1.5, -2.5}, {-3, 0.25, 0.125, 
 local mask = tensor{{true, false, true, true}, {false, true, false, true}, {true, true, true, false}, {false, false, true, true}}
 local positions = tensor({{1, 2, 3, 4}, {4, 3, 2, 1}, {1, 1, 2, 2}, {2, 3, 4, 1}, dtype = 'int64'})
 local ids, tuples = tensor{2, 4, 1, dtype = 'int64'}, tensor({{1, 2}, {3, 4}, dtype = 'int64'})
+local definite = tensor{{8, 1, 0.5, -1}, {1, 7, 2, 0.5}, {0.5, 2, 8, -1}, {-1, 0.5, -1, 6}}
 local arguments = {
+	cholesky = 'definite', inversefactor = 'definite', choleskyinverse = 'definite',
 	clamp = {-1, 1}, leakyrelu = {0.1}, maskedselect = {mask}, maskedassign = {mask, 2.5}, quantile = {0.25}, topk = {2},
 	gather = {2, positions}, scatter = {2, positions, x}, tile = {2, 1}, pad = {1}, resize = {3}, flip = {1}, norm = {2},
 	cumsum = {{axis = 1}}, conv2d = 'images', convtranspose2d = 'images', maxpool2d = 'images', avgpool2d = 'images', fake = {'int4'},
@@ -33,6 +35,8 @@ local arguments = {
 }
 -- Wants integers or bools by its nature: a decoded operand is refused, and so is a quantized one.
 local refuses = {band = true, bor = true, bxor = true, shl = true, shr = true, bnot = true, onehot = true, maskedassign = false}
+-- Wants a definite matrix: codes of few bits may be none.
+refuses.cholesky, refuses.inversefactor = true, true
 
 local function equal(a, b)
 	if type(a) ~= 'userdata' then return a == b end
@@ -56,6 +60,7 @@ local function call(op, first, second)
 		return f(image, op.arity_min == 2 and second:view(1, 1, 4, 4) or 2)
 	end
 	if op.list_in then return f{first, second} end
+	if given == 'definite' then return f(first) end
 	if given then return f(first, table.unpack(given)) end
 	if op.arity_min >= 2 then return f(first, second) end
 	return f(first)
@@ -73,7 +78,7 @@ describe('fallback', function()
 						goto continue -- such a view is refused
 					end
 					local name = op.name .. ' ' .. tostring(quant.spec(spec))
-					local q = x:quantize(spec)
+					local q = (arguments[op.name] == 'definite' and definite or x):quantize(spec)
 					local d = q:dequantize()
 					quant.log 'reset'
 					local ok, got = pcall(call, op, q, q)

@@ -186,6 +186,62 @@ static void test_f32(struct ql_ctx *ctx)
 	}
 }
 
+/* ---- float64 ---- */
+
+/* The bits of a plain loop, with strides of any sign, in all ways of starting; nothing else is written. */
+static void check_f64(
+	struct ql_ctx *ctx, struct shape s, int64_t a_row, int64_t a_col, int64_t b_row, int64_t b_col, unsigned how)
+{
+	const int64_t ldc = s.n + 3, na = s.m * llabs(a_row) + s.k * llabs(a_col),
+		      nb = s.k * llabs(b_row) + s.n * llabs(b_col);
+	double *a = take((size_t)(2 * na + 1) * 8), *b = take((size_t)(2 * nb + 1) * 8),
+	       *c = take((size_t)(s.m * ldc) * 8);
+	struct ql_matrix_f64 x = {a + na, a_row, a_col}, y = {b + nb, b_row, b_col};
+	bool good = true;
+
+	for (int64_t i = 0; i <= 2 * na; i++)
+		a[i] = (double)draw() / 0x1p30 - 1;
+	for (int64_t i = 0; i <= 2 * nb; i++)
+		b[i] = (double)draw() / 0x1p30 - 1;
+	for (int64_t i = 0; i < s.m * ldc; i++)
+		c[i] = (double)(i % 7);
+	CHECK(ql_gemm_f64(ctx, s.m, s.n, s.k, &x, &y, c, ldc, how) == QL_OK, "%s", ctx->err);
+	for (int64_t i = 0; i < s.m; i++)
+		for (int64_t j = 0; j < ldc; j++) {
+			double sum = how & QL_F64_ADD || j >= s.n ? (double)((i * ldc + j) % 7) : 0;
+
+			for (int64_t l = 0; l < s.k && j < s.n; l++) {
+				double p = x.data[i * a_row + l * a_col] * y.data[l * b_row + j * b_col];
+
+				sum = how & QL_F64_NEGATE ? sum - p : sum + p;
+			}
+			good &= c[i * ldc + j] == sum || (how & QL_F64_UPPER && j < i);
+		}
+	CHECK(good, "gemm_f64: %s: %lld x %lld x %lld, strides %lld %lld %lld %lld, %u", ql_kernels_level(),
+		(long long)s.m, (long long)s.n, (long long)s.k, (long long)a_row, (long long)a_col, (long long)b_row,
+		(long long)b_col, how);
+	free(a);
+	free(b);
+	free(c);
+}
+
+static void test_f64(struct ql_ctx *ctx)
+{
+	static const struct shape more[] = {{1, 300, 20}, {300, 1, 20}, {8, 16, 256}, {16, 32, 257}, {70, 90, 520}};
+	unsigned how = 0;
+
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]) + 5; i++) {
+		struct shape s = i < 5 ? more[i] : shapes[i - 5];
+		const int64_t strides[][4] = {
+			{s.k, 1, s.n, 1}, {1, s.m, 1, s.k}, {-s.k - 1, -1, s.n, -1}, {s.k, -1, -s.n, 1}, {0, 1, 1, 0}};
+
+		for (size_t l = 0; l < sizeof(strides) / sizeof(strides[0]); l++)
+			if (!left_out((int64_t)(i + l), 3))
+				check_f64(
+					ctx, s, strides[l][0], strides[l][1], strides[l][2], strides[l][3], how++ % 8);
+	}
+}
+
 /* ---- threads ---- */
 
 /* Large enough for several threads: the bits of one thread, every time. (Two threads in one serial OpenBLAS
@@ -272,6 +328,7 @@ static void test_interrupt(struct ql_ctx *ctx)
 	struct result r = result_make(64, 64);
 	float *c = take(64 * 64 * 4);
 	struct ql_matrix_bits bits = {a.data, 8};
+	struct ql_matrix_f64 wide = {(double *)c, 4, 1};
 
 	ctx->interrupted = 1;
 	CHECK(ql_gemm_i8(ctx, s.m, s.n, s.k, &a.matrix, &b.matrix, store, &r) == QL_ERR_INTERRUPTED, "gemm_i8");
@@ -279,6 +336,7 @@ static void test_interrupt(struct ql_ctx *ctx)
 	CHECK(ql_gemm_b1(ctx, s.m, s.n, s.k, &bits, &bits, store, &r) == QL_ERR_INTERRUPTED, "gemm_b1");
 	memset(c, 0, 64 * 64 * 4);
 	CHECK(ql_gemm_f32(ctx, 4, 4, 4, c, 4, 1, c, 4, 1, c + 64, 4) == QL_ERR_INTERRUPTED, "gemm_f32");
+	CHECK(ql_gemm_f64(ctx, 4, 4, 4, &wide, &wide, (double *)c + 64, 4, 0) == QL_ERR_INTERRUPTED, "gemm_f64");
 	ctx->interrupted = 0;
 	free(c);
 	operand_free(&a);
@@ -324,6 +382,7 @@ static void test_level(const char *level, int threads)
 	test_far_zeros(ctx);
 	test_bits(ctx);
 	test_f32(ctx);
+	test_f64(ctx);
 	test_interrupt(ctx);
 	ql_ctx_free(ctx);
 	CASE("%s, int8, threads", level);

@@ -42,3 +42,30 @@ describe('plain integers', function()
 		assert(not pcall(a.matmul, a, b, {dtype = 'int32'}))
 	end)
 end)
+
+-- float64: products added in order of k, in a plain loop or in tiles, on every level and number of threads
+do
+	local threads, level = tensor.threads(), hw.force()
+	for _, s in ipairs {{2, 3, 5}, {19, 35, 70}, {70, 1, 300}, {1, 70, 300}} do
+		local a, b, want = tensor.randn(s[1], s[3]):to 'float64', tensor.randn(s[2], s[3]):to('float64'):t(), {dtype='float64'}
+		local rows, columns = a:totable(), b:t():totable()
+		for i = 1, s[1] do
+			want[i] = {}
+			for j = 1, s[2] do
+				local sum = 0.0
+				for k = 1, s[3] do sum = sum + rows[i][k] * columns[j][k] end
+				want[i][j] = sum
+			end
+		end
+		for _, at in ipairs {'ref', 'avx2', 'native'} do
+			for _, count in ipairs {1, 3} do
+				hw.force(at)
+				tensor.threads(count)
+				assert(a:matmul(b):eq(tensor(want)):all():item(), at .. ': float64 in order of k')
+				assert(a:t():contiguous():t():matmul(b:contiguous()):eq(tensor(want)):all():item(), at .. ': layouts')
+			end
+		end
+	end
+	tensor.threads(threads)
+	hw.force(level)
+end
