@@ -13,15 +13,14 @@
 
 #include "quant/ranges/columns.h"
 #include "tensor/codec.h"
+#include "tensor/gemm/gemm.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/op.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
 #include "tensor/vmath/simd.h"
 
-#define BLOCK 128 /* columns */
-#define ACROSS \
-	64 /* columns behind a block that take its errors before the next ones do: their part of U stays in the cache */
+#define BLOCK 128   /* columns */
 #define ROWS 16     /* of a task */
 #define ROUND_NS 25 /* an element */
 
@@ -38,27 +37,11 @@ struct run {
 	int variant;
 };
 
-/* w[k] -= sum of e[j] u[j][k] for the columns k of 0 .. n - 1, j in order; ld: elements between rows of u. */
-QL_SIMD(void, subtract,
-	(double *restrict w, const double *restrict e, int64_t count, const double *restrict u, int64_t ld, int64_t n),
-	{
-		int64_t k = 0;
-
-		for (; k + 8 <= n; k += 8) {
-			double sum[8];
-
-			for (int i = 0; i < 8; i++)
-				sum[i] = w[k + i];
-			for (int64_t j = 0; j < count; j++)
-				for (int i = 0; i < 8; i++)
-					sum[i] -= e[j] * u[j * ld + k + i];
-			for (int i = 0; i < 8; i++)
-				w[k + i] = sum[i];
-		}
-		for (; k < n; k++)
-			for (int64_t j = 0; j < count; j++)
-				w[k] -= e[j] * u[j * ld + k];
-	})
+/* w[k] -= e u[k] for the columns k of 0 .. n - 1. */
+QL_SIMD(void, subtract, (double *restrict w, double e, const double *restrict u, int64_t n), {
+	for (int64_t k = 0; k < n; k++)
+		w[k] -= e * u[k];
+})
 
 /* The column of the weight that a row's group rounds as its j-th. */
 static int64_t column_of(const struct run *g, int64_t row, int64_t j)
@@ -84,7 +67,7 @@ static void round_row(const struct run *g, int64_t row)
 
 		*e = (w[j] - (double)ql_columns_round(&g->columns, row, column, x)) / u[j * n + j];
 		g->rounded[row * n + column] = x;
-		subtract[g->variant](w + j + 1, e, 1, u + j * n + j + 1, n, g->stop - j - 1);
+		subtract[g->variant](w + j + 1, *e, u + j * n + j + 1, g->stop - j - 1);
 	}
 }
 
@@ -95,15 +78,19 @@ static void round_rows(void *arg, int64_t begin, int64_t end)
 }
 
 /* Takes the errors of the block off the columns behind it. */
-static void pass_on(void *arg, int64_t begin, int64_t end)
+static enum ql_status pass_on(struct ql_ctx *ctx, const struct run *g)
 {
-	const struct run *g = arg;
-	int64_t n = g->columns.columns;
+	int64_t n = g->columns.columns, left = n - g->stop;
+	enum ql_status status = QL_OK;
 
-	for (int64_t k = g->stop; k < n; k += ACROSS)
-		for (int64_t row = begin; row < end; row++)
-			subtract[g->variant](g->w + row * n + k, g->error + row * BLOCK, g->stop - g->first,
-				factor_of(g, row) + g->first * n + k, n, n - k < ACROSS ? n - k : ACROSS);
+	for (int64_t row = 0; row < g->columns.rows && left > 0 && !status; row += g->per) {
+		struct ql_matrix_f64 error = {g->error + row * BLOCK, BLOCK, 1},
+				     u = {factor_of(g, row) + g->first * n + g->stop, n, 1};
+
+		status = ql_gemm_f64(ctx, g->per, left, g->stop - g->first, &error, &u, g->w + row * n + g->stop, n,
+			QL_F64_ADD | QL_F64_NEGATE);
+	}
+	return status;
 }
 
 /* Fits the scales of the columns from `first` on to what is left of them. */
@@ -154,15 +141,14 @@ static int64_t end_of_block(const struct run *g, int64_t first)
 
 static enum ql_status round_all(struct ql_ctx *ctx, struct run *g)
 {
-	int64_t n = g->columns.columns, rows = g->columns.rows;
+	int64_t n = g->columns.columns;
 	enum ql_status status = QL_OK;
 
 	for (g->first = 0; g->first < n && !status; g->first = g->stop) {
 		g->stop = end_of_block(g, g->first);
 		status = round_block(ctx, g);
 		if (!status)
-			status = ql_parallel_for(
-				ctx, rows, ROWS, rows * (n - g->stop) * (g->stop - g->first) / 16, pass_on, g);
+			status = pass_on(ctx, g);
 	}
 	return status;
 }
