@@ -47,8 +47,8 @@ end)
 do
 	local threads, level = tensor.threads(), hw.force()
 	for _, s in ipairs {{2, 3, 5}, {19, 35, 70}, {70, 1, 300}, {1, 70, 300}} do
-		local a, b, want = tensor.randn(s[1], s[3]):to 'float64', tensor.randn(s[2], s[3]):to('float64'):t(), {dtype='float64'}
-		local rows, columns = a:totable(), b:t():totable()
+		local left, right, want = tensor.randn(s[1], s[3]):to 'float64', tensor.randn(s[2], s[3]):to('float64'):t(), {dtype='float64'}
+		local rows, columns = left:totable(), right:t():totable()
 		for i = 1, s[1] do
 			want[i] = {}
 			for j = 1, s[2] do
@@ -61,8 +61,8 @@ do
 			for _, count in ipairs {1, 3} do
 				hw.force(at)
 				tensor.threads(count)
-				assert(a:matmul(b):eq(tensor(want)):all():item(), at .. ': float64 in order of k')
-				assert(a:t():contiguous():t():matmul(b:contiguous()):eq(tensor(want)):all():item(), at .. ': layouts')
+				assert(left:matmul(right):eq(tensor(want)):all():item(), at .. ': float64 in order of k')
+				assert(left:t():contiguous():t():matmul(right:contiguous()):eq(tensor(want)):all():item(), at .. ': layouts')
 			end
 		end
 	end
