@@ -109,6 +109,11 @@ function methods.say(t, why)
 	if why and why ~= '' then t.why = (t.why and t.why .. '; ' or '') .. why end
 end
 
+-- Has the range of its codes found by another observer.
+function methods.observe(t, observer, p)
+	t.spec = like.spec(t.spec, {axis = t.spec.axis, block = t.spec.block, outer = t.spec.outer, observer = observer, p = p})
+end
+
 -- Replaces the weight that the block computes with.
 function methods.put(t, w)
 	w = sized(t, module.real(w))

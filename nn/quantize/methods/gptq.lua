@@ -34,8 +34,9 @@ which mostly helps, and fits all scales before.]],
 	options = {{'act', 'true or false', 'inputs with the largest second moments first (default false)'},
 		{'static', 'true or false', 'fit all scales before rounding (default: with act)'},
 		{'damp', 'number', 'added to the diagonal of the moments, times its mean (default 0.01)'},
-		},
+		{'range', 'text', "the observer that finds ranges: 'mse' mostly helps (default: that of the spec)"}},
 	run = function(t, o)
+		if o.range then t:observe(o.range) end
 		if not t.h then return nil, 'its inputs are no columns that it is multiplied with, so it is rounded' end
 		local n, of = each_group(t.h)
 		local factors, orders, used, w = {}, {}, 0, t.weight
