@@ -4,6 +4,7 @@
 local _, internal = ...
 local blocks = internal.import 'nn/quantize/blocks'
 local core = internal.import 'nn/graph/core'
+local module = internal.import 'nn/base/module'
 local ops = internal.import 'nn/graph/ops'
 local size = internal.import 'nn/graph/size'
 
@@ -80,7 +81,8 @@ local function layers_between(g, first, last)
 	return list
 end
 
-local function path_of(node) return node.module ~= '' and node.module or node.name end
+-- The path of the layer that a node is of; a model that is a layer itself has the empty one.
+local function path_of(node, root) return (node.module ~= '' or root) and node.module or node.name end
 
 -- What the paths of all layers begin with.
 local function common(nodes)
@@ -163,18 +165,33 @@ local function graph_of(g, piece)
 	return core.build(fields), more
 end
 
--- The layers of m that the nodes are of, each once, and the names of their nodes.
-local function layers_of(nodes)
-	local list, nodes_of = {}, {}
+-- The weights of a node: {node=, ref=, field= of the layer, columns(operands, results)= what it is multiplied with, or nil}.
+local function weights_of(g, node)
+	local form, list = ops.form(node.op, node), {}
+	for _, at in ipairs(form.weights) do
+		local ref = node.inputs[at]
+		local const = type(ref) == 'string' and g.nodes[ref]
+		if const and const.op == 'const' then
+			list[#list + 1] = {node = node.name, ref = ref, field = ref:match '[^.]*$',
+				columns = form.columns and function(operands, results) return form.columns(at, operands, results, node.attrs) end}
+		end
+	end
+	return list
+end
+
+-- The layers of m that the nodes are of, each once, the names of their nodes, and their weights.
+local function layers_of(g, nodes, root)
+	local list, nodes_of, weights = {}, {}, {}
 	for _, node in ipairs(nodes) do
-		local path = path_of(node)
+		local path = path_of(node, root)
 		if not nodes_of[path] then
-			nodes_of[path] = {}
+			nodes_of[path], weights[path] = {}, {}
 			list[#list + 1] = path
 		end
 		table.insert(nodes_of[path], node.name)
+		for _, weight in ipairs(weights_of(g, node)) do table.insert(weights[path], weight) end
 	end
-	return list, nodes_of
+	return list, nodes_of, weights
 end
 
 -- The nodes before a value of which all other users follow from it alone, the nearest first: what they give can take a factor that what
@@ -214,8 +231,8 @@ function blocks.cut(m, x)
 	local list = {}
 	for i, piece in ipairs(pieces_of(g)) do
 		local own, takes = graph_of(g, piece)
-		local names, nodes = layers_of(piece.layers)
-		list[i] = {name = piece.name, layers = names, nodes = nodes, graph = own, from = piece.from, takes = takes,
+		local names, nodes, weights = layers_of(g, piece.layers, module.weights(m) ~= nil)
+		list[i] = {name = piece.name, layers = names, nodes = nodes, weights = weights, graph = own, from = piece.from, takes = takes,
 			make = function() return nn.Graph(own) end, sources = function(of) return sources_of(own, nodes, of) end}
 	end
 	return list

@@ -149,6 +149,8 @@ local function apply(self, step, values)
 	end
 	local results = ops.apply(step.op, operands, size.varies(step.attrs) and size.at(step.attrs, values[0]) or step.attrs)
 	if tracer then tracer.scope = outer end
+	local taps = rawget(self, 'taps')
+	if taps and taps[step.name] then taps[step.name](operands, results) end
 	return results
 end
 
@@ -181,6 +183,7 @@ print(m(x):sub(g:run(x)):abs():max():item(), #m:parameters())  --> 0.0 4]],
 	init = function(self, _, g)
 		core.expect(g, 'Graph')
 		self.graph, self.steps, self.fields, self.tensors, self.ordered = g, {}, {}, {}, g.ordered
+		self.taps = false -- name of an op that is no layer -> function(operands, results), called when it has run
 		local by_op = classes()
 		for _, name in ipairs(g.order) do
 			local node = g.nodes[name]

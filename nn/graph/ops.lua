@@ -17,6 +17,7 @@
 --   per      axis of the outputs in the weight, if it is not the first
 --   attrs(node, weight)   more attributes of the integer version, or nil
 --   of(node)     the form of nodes that another one describes, or nil
+--   columns(at, operands, results, attrs)   the rows that weight `at` is multiplied with, as a matrix, or nil
 --   macs(shape)  multiplications; shape(i): sizes of operand i, shape(0): of the first result
 local _, internal = ...
 local size = internal.import 'nn/graph/size'

@@ -28,14 +28,31 @@ local function build(block)
 	block.modules, block.inner = made, inner
 end
 
+-- The modules that are copies of a layer.
+local function copies_of(block, name)
+	local list = {}
+	for _, node in ipairs(block.part.nodes[name]) do table.move(block.inner[node] or {}, 1, #(block.inner[node] or {}), #list + 1, list) end
+	return list
+end
+
+-- A weight that an op of the block reads, not a layer: a field of the blocks' modules; nil: it is none.
+local function weight_of_op(block, name, item)
+	for _, weight in ipairs(block.part.weights and block.part.weights[name] or {}) do
+		if weight.field == item.field then
+			local children, field = {}, nil
+			for _, m in next, block.modules do children[#children + 1], field = m, m.fields[weight.ref] end
+			return field and targets.new(name, item, children, field, weight)
+		end
+	end
+end
+
 -- The weights of the block that are to be coded.
 local function weights_of(block, plan)
-	local part, list = block.part, {}
-	for _, name in ipairs(part.layers) do
-		local children = {}
-		for _, node in ipairs(part.nodes[name]) do table.move(block.inner[node] or {}, 1, #(block.inner[node] or {}), #children + 1, children) end
-		for _, item in ipairs(#children > 0 and plan[name] or {}) do
-			list[#list + 1] = targets.new(name, item, children)
+	local list = {}
+	for _, name in ipairs(block.part.layers) do
+		local children = copies_of(block, name)
+		for _, item in ipairs(plan[name] or {}) do
+			list[#list + 1] = #children > 0 and targets.new(name, item, children, item.field) or weight_of_op(block, name, item)
 		end
 	end
 	return list
@@ -45,8 +62,8 @@ end
 local function stages_of(part, list)
 	local stages, by_input = {}, {}
 	for _, t in ipairs(list) do
-		local node = part.graph and part.graph.nodes[part.nodes[t.name][1]]
-		local key = node and node.inputs[1] or t.name
+		local node = part.graph and part.graph.nodes[t.op and t.op.node or part.nodes[t.name][1]]
+		local key = node and (t.op and node.name or node.inputs[1]) or t.name
 		if not by_input[key] then
 			by_input[key] = {}
 			stages[#stages + 1] = by_input[key]
@@ -86,11 +103,11 @@ function Block:pass(values)
 	return list
 end
 
--- The same, and watch(target, x) gets the input of each of these targets.
+-- The same, and watch(target, x) gets the input of each of these targets; of weights that ops read, watch(target, operands, results).
 function Block:watch(list, values, watch)
 	local hooks, of = {}, {}
 	for _, t in ipairs(list) do
-		for _, child in ipairs(t.children) do
+		for _, child in ipairs(t.op and {} or t.children) do
 			of[child] = of[child] or {}
 			table.insert(of[child], t)
 		end
@@ -100,6 +117,22 @@ function Block:watch(list, values, watch)
 			for _, t in ipairs(all) do watch(t, module.real(x)) end
 			return module.run(m, x, ...)
 		end}, 1, 3, #hooks + 1, hooks)
+	end
+	for _, m in next, self.modules do
+		local at = {}
+		for _, t in ipairs(list) do
+			local name = t.op and t.op.node
+			if name then
+				at[name] = at[name] or {}
+				table.insert(at[name], t)
+			end
+		end
+		for name, all in next, at do
+			at[name] = function(...)
+				for _, t in ipairs(all) do watch(t, ...) end
+			end
+		end
+		if next(at) then table.move({m, 'taps', at}, 1, 3, #hooks + 1, hooks) end
 	end
 	local _ <close> = internal.fields(hooks)
 	return self:pass(values)
@@ -144,8 +177,8 @@ function Block:measure(stage, wanted)
 		for _, name in ipairs(wanted) do t[name] = nil end
 		t.rows, t.same = 0, t ~= first and t:reads_like(first) or nil
 	end
-	self:watch(list, self.values, function(t, x)
-		if not t.same then t:each_columns(x, function(_, c) gather(t, c, wanted) end) end
+	self:watch(list, self.values, function(t, ...)
+		if not t.same then t:each_columns(function(c) gather(t, c, wanted) end, ...) end
 	end)
 	for _, t in ipairs(list) do
 		for _, name in ipairs(wanted) do

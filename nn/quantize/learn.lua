@@ -172,7 +172,7 @@ end
 local function alone(plan)
 	for name, list in next, plan do
 		for _, item in ipairs(list) do
-			local t = targets.new(name, item, {item.layer})
+			local t = targets.new(name, item, {item.layer}, item.field)
 			t.put = function() end
 			t.plain = t.float:quantize(t.first_spec)
 			local started = clock()

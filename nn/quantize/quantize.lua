@@ -441,6 +441,17 @@ local function plan_of(names, by_name, chosen_of, options)
 	return any and plan or nil
 end
 
+-- The row of a layer with several weights: the errors of the worst one.
+local function joined(row, item)
+	local own = item.row
+	if not own.error and not item.first then own.why = 'no op of a block reads its weight alone: rounded' end
+	if not row or not row.error or not own.error then return row and row.error and row or own end
+	local worst = own.error < row.error and own or row
+	worst.seconds = own.seconds + row.seconds
+	if own.why ~= row.why then worst.why = row.why .. (row.why ~= '' and own.why ~= '' and '; ' or '') .. own.why end
+	return worst
+end
+
 -- The codes that methods give: {codes = {name -> {field -> codes}}, rows = {name -> row}}; nil: no method is asked for.
 local function learn_codes(new, names, by_name, chosen_of, options, mode)
 	local asked = options.method ~= nil
@@ -460,7 +471,7 @@ local function learn_codes(new, names, by_name, chosen_of, options, mode)
 			local codes = item.codes
 			if item.first then codes = plan[item.first][1].codes end
 			made.codes[name][item.field] = codes
-			made.rows[name] = made.rows[name] or item.row
+			made.rows[name] = joined(made.rows[name], item)
 		end
 	end
 	return made

@@ -36,15 +36,15 @@ local function sized(t, w)
 end
 
 -- name: of the layer in the model; item: {layer=, field=, spec=, chain=, row=} of the plan; children: the modules of the block that have copies
--- of the weight.
+-- of the weight, in the field `place`; op: where an op reads it that is no layer there, {node=, columns(operands, results)=}.
 --   float    the weight that is to be coded, with what factors of other methods have made of it
 --   factor   these factors, of its columns;  first  the weight without them;  plain  first, rounded
 --   weight   float, as methods of ranges have changed it;  spec, first_spec  of its codes, now and as given
 --   h, mean, magnitude, largest, rows   of its columns (nn/quantize/block.lua)
-function targets.new(name, item, children)
+function targets.new(name, item, children, place, op)
 	local class = module.class_of(item.layer)
-	local per, w = class.per or 1, children[1][item.field]:detach()
-	local t = {name = name, item = item, row = item.row, chain = item.chain, class = class, field = item.field, children = children, per = per,
+	local per, w = class.per or 1, children[1][place]:detach()
+	local t = {name = name, item = item, row = item.row, chain = item.chain, class = class, children = children, place = place, op = op, per = per,
 		given = item.spec, sizes = {w:size()}, float = matrix(w, per)}
 	t.spec = flat_spec(item.spec, per)
 	t.first_spec, t.weight, t.first = t.spec, t.float, t.float
@@ -62,25 +62,33 @@ end
 ---------------------------------------------------------------- what it reads
 
 -- Whether the layer is a product with a matrix of columns of its input.
-function methods.has_columns(t) return t.class.columns ~= nil and t.per == 1 end
+function methods.has_columns(t)
+	if t.op then return t.op.columns ~= nil end
+	return t.class.columns ~= nil and t.per == 1
+end
 
 -- Groups of outputs that have columns of their own.
-function methods.groups(t) return t.class.column_groups and t.class.column_groups(t.children[1]) or 1 end
+function methods.groups(t) return not t.op and t.class.column_groups and t.class.column_groups(t.children[1]) or 1 end
 
 -- Whether it reads the columns of another target with the same input.
 function methods.reads_like(t, other)
-	return t.class == other.class and not t.class.column_groups and not t.children[1].order and not other.children[1].order
+	return not t.op and not other.op and t.class == other.class and not t.class.column_groups and not t.children[1].order and not other.children[1].order
 end
 
--- Calls each(target, columns) for some rows of x at a time: (rows, inputs), or (groups, rows, inputs).
-function methods.each_columns(t, x, each)
+-- Calls each(columns) for some rows of its input at a time: (rows, inputs), or (groups, rows, inputs).
+function methods.each_columns(t, each, x, results)
+	if t.op then
+		local c = t.op.columns(x, results)
+		if c and c:size(1) > 0 then each(c) end
+		return
+	end
 	local child = t.children[1]
-	if x:dim() < 2 then return each(t, t.class.columns(child, x)) end
+	if x:dim() < 2 then return each(t.class.columns(child, x)) end
 	local n = x:size(1)
 	if n == 0 then return end
 	local one = t.class.columns(child, x:narrow(1, 1, 1)):nelem() * 4
 	local step = math.max(1, ROWS_BYTES // one)
-	for i = 1, n, step do each(t, t.class.columns(child, x:narrow(1, i, math.min(step, n - i + 1)))) end
+	for i = 1, n, step do each(t.class.columns(child, x:narrow(1, i, math.min(step, n - i + 1)))) end
 end
 
 ---------------------------------------------------------------- its errors
@@ -117,7 +125,7 @@ end
 -- Replaces the weight that the block computes with.
 function methods.put(t, w)
 	w = sized(t, module.real(w))
-	for _, child in ipairs(t.children) do module.set_tensor(child, t.field, w) end
+	for _, child in ipairs(t.children) do module.set_tensor(child, t.place, w) end
 end
 
 -- The weight as it was at first.

@@ -10,7 +10,7 @@ local function outputs_of(t, w)
 	return (w:to 'float64':view(groups, rows // groups, n) * t.mean:view(groups, 1, n)):sum {axis = 3}:view(rows)
 end
 
-local function can(t) return t:has_columns() and module.class_of(t.children[1]).scaled ~= nil and t.children[1].bias ~= nil end
+local function can(t) return not t.op and t:has_columns() and module.class_of(t.children[1]).scaled ~= nil and t.children[1].bias ~= nil end
 
 local function each(block, link_of)
 	for _, stage in ipairs(block.stages) do

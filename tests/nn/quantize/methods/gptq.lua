@@ -58,6 +58,28 @@ it('the same codes in every mode', function()
 	local q, r = m:quantize {mode = 'static', weight = 'int4/1', method = 'gptq', data = data, log = false}
 	print(r[1].mode, r[1].method, q.linear1.weight:dtype())  --> static	gptq	int4
 end)
+it('recurrent layers, by x and by h before each step', function()
+	for _, o in ipairs {{kind = 'LSTM'}, {kind = 'GRU'}, {kind = 'RNN', batchfirst = false}, {kind = 'LSTM', reverse = true}} do
+		local net = nn[o.kind](12, 16, {batchfirst = o.batchfirst, reverse = o.reverse})
+		local s = tensor.randn(9, 7, 12)
+		local q, r = quantize(net, 'int4/1', 'gptq', {{s}})
+		local axis = o.batchfirst == false and 1 or 2
+		local y = (net(s)):detach()
+		local none = tensor.zeros(axis == 1 and 7 or 9, 16):unsqueeze(axis)
+		local before = o.reverse and tensor.cat({y:narrow(axis, 2, y:size(axis) - 1), none}, axis) or tensor.cat({none, y:narrow(axis, 1, y:size(axis) - 1)}, axis)
+		for field, rows in pairs {weight_ih1 = s:reshape(63, 12), weight_hh1 = before:reshape(63, 16)} do
+			local d = rows:to 'float64'
+			local h = d:t():matmul(d)
+			local u = (h + tensor.eye(h:size(1)):to 'float64' * (0.01 * h:diag():mean():item())):inversefactor()
+			local off = q[field]:codes():to 'int32' - net[field]:detach():gptq(u, 'int4/1'):codes():to 'int32'
+			assert(off:ne(0):to 'float32':mean():item() < 0.02, o.kind .. ' ' .. field) -- sums of products in another order
+		end
+		assert(r[1].error > r[1].rtn and r[1].why == '')
+	end
+	local net = nn.Sequential {nn.Embedding(20, 16), nn.GRU(16, 16, {layers = 2, bidirectional = true, resetafter = false}), nn.Linear(32, 20)}
+	local _, r = quantize(net, 'int4/1', 'gptq', {{tensor.randint {4, 9, low = 1, high = 20}}})
+	print(r[2].why:find('so it is rounded', 1, true) ~= nil, r[2].error >= r[2].rtn)  --> true	true
+end)
 it('layers without columns are rounded', function()
 	local t = nn.Transformer {vocab = 20, d = 16, layers = 1, heads = 2, context = 12}
 	local _, r = quantize(t, 'int4:8', 'gptq', {{tensor.randint {4, 12, low = 1, high = 20}}})
