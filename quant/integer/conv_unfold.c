@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Sums of a convolution as products of the weight (o, c kh kw) with the unfolded codes (c kh kw, pixels), some images
  * at a time. Each row of the unfolded matrix is a shifted image of codes, padded with the zero point of x, which adds
- * nothing. Results are rows of pixels, so they are written in place.
+ * nothing. Results are rows of pixels, so they are written in place. Where each image is one window, and so a row already, the product is
+ * that of linear.
  */
 #include <string.h>
 
@@ -140,6 +141,46 @@ static enum ql_status run_group(struct job *j)
 	return status ? status : ql_gemm_i8(c->ctx, c->rows, columns, c->k, &a, &b, store, j);
 }
 
+/* Whether a result is one pixel, of all of its image. */
+static bool is_row(const struct ql_conv_int *c)
+{
+	const struct ql_window *w = &c->c.window;
+	bool whole = c->pixels == 1 && c->c.groups == 1;
+
+	for (int d = 0; d < 2; d++)
+		whole = whole && w->before[d] == 0 && w->in[d] == w->kernel[d] &&
+			(w->dilation[d] == 1 || w->kernel[d] == 1);
+	return whole;
+}
+
+static void store_row(void *arg, int64_t i, int64_t output, int64_t n, const int32_t *sum32, const int64_t *sum64)
+{
+	for (int64_t l = 0; l < n; l++)
+		ql_conv_int_store(arg, i, output + l, 0, 1, sum32 ? sum32 + l : NULL, sum64 ? sum64 + l : NULL);
+}
+
+/* Images as rows, times the weight. */
+static enum ql_status run_rows(const struct ql_conv_int *c)
+{
+	const float one = 1;
+	struct ql_conv_int copy = *c;
+	struct ql_matrix_int x = {
+		.data = c->x, .dtype = c->dtype, .row = c->k, .column = 1, .zero = c->zero ? &c->zero : NULL};
+	struct ql_matrix_int w = c->w;
+	struct ql_gemm_i8_out out = {.store = store_row,
+		.arg = &copy,
+		.f32 = c->y,
+		.ld = c->c.o,
+		.row_scale = &one,
+		.column_scale = c->scale,
+		.column_step = 1,
+		.end = &c->e};
+
+	w.row = 1;
+	w.column = c->k;
+	return ql_gemm_i8_to(c->ctx, c->c.n, c->c.o, c->k, &x, &w, &out);
+}
+
 enum ql_status ql_conv_int_unfolded(const struct ql_conv_int *c)
 {
 	struct job j = {.c = c, .pad = (uint8_t)c->zero};
@@ -147,6 +188,8 @@ enum ql_status ql_conv_int_unfolded(const struct ql_conv_int *c)
 		ql_max64(1, ql_min64(ql_ceil_div(PIXELS, c->pixels), BYTES / ql_max64(1, ql_mul64(c->k, c->pixels))));
 	enum ql_status status = QL_OK;
 
+	if (is_row(c))
+		return run_rows(c);
 	wanted = ql_min64(wanted, c->c.n);
 	j.patch = ql_scratch_array(c->ctx, ql_mul64(wanted, c->pixels), (size_t)c->k);
 	if (!j.patch)
