@@ -110,6 +110,8 @@ enum ql_status ql_conv_store(struct ql_ctx *ctx, const struct ql_tensor *w, cons
 /* Whether panels of this layout are in the place of the codes of w. */
 bool ql_conv_stored(
 	const struct ql_tensor *w, const struct ql_conv_layout *l, const int8_t **panels, const int32_t **sum);
+/* The scales where they are float32 in memory, one after the other; else NULL. */
+const float *ql_conv_plain_scales(const struct ql_qparams *q);
 /* Gives contiguous codes of one byte each; t itself if its codes are. */
 enum ql_status ql_conv_int_codes(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out);
 

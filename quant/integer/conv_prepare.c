@@ -128,14 +128,20 @@ static enum ql_status find_weights(struct ql_conv_int *j, const struct ql_call *
 
 /* ---- bias and factors ---- */
 
+const float *ql_conv_plain_scales(const struct ql_qparams *q)
+{
+	const struct ql_tensor *s = q->scale;
+	bool plain = s->dtype == QL_float32 && !s->q && s->storage->data && ql_tensor_is_contiguous(s);
+
+	return plain ? ql_tensor_data(s) : NULL;
+}
+
 /* The weight's scales of the outputs. */
 static enum ql_status read_scales(const struct ql_conv_int *j, const struct ql_tensor *w, const double **out)
 {
 	const struct ql_tensor *s = w->q->scale;
 	double *scale = ql_scratch_array(j->ctx, j->c.o, sizeof(*scale));
-	const float *plain = s->dtype == QL_float32 && !s->q && s->storage->data && ql_tensor_is_contiguous(s)
-				     ? ql_tensor_data(s)
-				     : NULL;
+	const float *plain = ql_conv_plain_scales(w->q);
 
 	*out = scale;
 	for (int64_t o = 0; scale && o < j->c.o; o++) {

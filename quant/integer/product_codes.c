@@ -19,7 +19,7 @@ struct codes {
 	struct ql_sum_codes to; /* bias and factor, or fixed, (n): sa sb / scale */
 	int32_t *bias;
 	float *factor; /* until the scale is known 1, or 0 where the bias is nan */
-	struct ql_fixed *fixed;
+	struct ql_fixed *fixed; /* NULL under the float rule */
 	struct ql_tensor *out;
 	int64_t pitch; /* bytes between rows of out */
 	int32_t *sum;  /* (m, n), or NULL: not stored */
@@ -27,6 +27,18 @@ struct codes {
 };
 
 /* ---- arrays of the columns ---- */
+
+QL_SIMD(void, set_float_factors,
+	(int64_t n, double a, double out, const float *restrict b, int64_t step, float *restrict factor), {
+		if (step)
+			for (int64_t j = 0; j < n; j++) {
+				float by = (float)(a * (double)b[j] / out);
+				factor[j] = factor[j] != 0 ? by : 0;
+			}
+		else
+			for (int64_t j = 0; j < n; j++)
+				factor[j] = factor[j] != 0 ? (float)(a * (double)*b / out) : 0;
+	})
 
 static float scale_of_column(const struct ql_product *p, int64_t j)
 {
@@ -51,11 +63,11 @@ static bool round_biases(struct codes *c, const struct ql_epilogue *e)
 
 static void set_factors(struct codes *c, float scale)
 {
-	for (int64_t j = 0; j < c->p->plan.n; j++) {
+	set_float_factors[c->to.variant](c->p->plan.n, (double)*c->p->a.scale, (double)scale, c->p->b.scale,
+		c->p->b.per == QL_PER_LINE, c->factor);
+	for (int64_t j = 0; c->fixed && j < c->p->plan.n; j++) {
 		double by = (double)*c->p->a.scale * (double)scale_of_column(c->p, j) / (double)scale;
 
-		if (c->factor[j] != 0)
-			c->factor[j] = (float)by;
 		c->fixed[j] = ql_fixed_of(c->factor[j] == 0 ? 0 : by);
 	}
 }
@@ -168,8 +180,9 @@ static enum ql_status take_arrays(struct ql_ctx *ctx, struct codes *c)
 
 	c->to.bias = c->bias = ql_scratch_array(ctx, n, sizeof(*c->bias));
 	c->to.factor = c->factor = ql_scratch_array(ctx, n, sizeof(*c->factor));
-	c->to.fixed = c->fixed = ql_scratch_array(ctx, n, sizeof(*c->fixed));
-	return c->bias && c->factor && c->fixed ? QL_OK : QL_ERR_MEMORY;
+	if (c->to.rule)
+		c->to.fixed = c->fixed = ql_scratch_array(ctx, n, sizeof(*c->fixed));
+	return c->bias && c->factor && (c->fixed || !c->to.rule) ? QL_OK : QL_ERR_MEMORY;
 }
 
 static enum ql_status write_codes(struct ql_ctx *ctx, struct codes *c)

@@ -65,20 +65,22 @@ static int64_t zero_of(const struct ql_tensor *t, int64_t i)
 static enum ql_status read_params(struct ql_conv_int *j, const struct ql_tensor *x, const struct ql_tensor *w)
 {
 	float *scale = ql_scratch_array(j->ctx, j->c.o, sizeof(*scale)), sx = (float)ql_tensor_at_f64(x->q->scale, 0);
-	int32_t *zero = ql_scratch_array(j->ctx, j->c.o, sizeof(*zero));
+	const float *plain = ql_conv_plain_scales(w->q);
+	int32_t *zero = w->q->zero_point ? ql_scratch_array(j->ctx, j->c.o, sizeof(*zero)) : NULL;
 	bool per = w->q->axis == 0;
 
-	if (!scale || !zero)
+	if (!scale || (w->q->zero_point && !zero))
 		return QL_ERR_MEMORY;
 	for (int64_t o = 0; o < j->c.o; o++) {
-		scale[o] = sx * (float)ql_tensor_at_f64(w->q->scale, per ? o : 0);
-		zero[o] = (int32_t)zero_of(w, per ? o : 0);
+		int64_t i = per ? o : 0;
+
+		scale[o] = sx * (plain ? plain[i] : (float)ql_tensor_at_f64(w->q->scale, i));
+		if (zero)
+			zero[o] = (int32_t)zero_of(w, i);
 	}
 	j->scale = scale;
-	if (w->q->zero_point) {
-		j->w.zero = zero;
-		j->w.zero_step = 1;
-	}
+	j->w.zero = zero;
+	j->w.zero_step = zero != NULL;
 	return QL_OK;
 }
 
