@@ -52,6 +52,7 @@ struct ql_scratch;
 struct ql_ledger;
 struct ql_kernels;
 struct ql_quant;
+struct ql_tables;
 struct ql_device;
 struct ql_recording;
 
@@ -101,6 +102,7 @@ struct ql_ctx {
 	const struct ql_kernels *kernels;                /* the CPU's kernel table */
 	const struct ql_quant *quant;                    /* integer paths and the quantizer, set by quant/ (op.h) */
 	struct ql_served served[64];                     /* by a hash of the name's address */
+	struct ql_tables *tables;                        /* one block: see quant/integer/tables.h; NULL: none */
 	void (*warn)(struct ql_ctx *, const char *text); /* NULL: warnings are dropped */
 	void *host;                                      /* for the program that embeds the library */
 	struct ql_user_format *formats;                  /* made by the user: quant/user_format.h */

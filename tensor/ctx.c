@@ -37,6 +37,7 @@ void ql_ctx_free(struct ql_ctx *ctx)
 		ctx->devices = d->next;
 		d->close(d);
 	}
+	ql_free(ctx, ctx->tables);
 	ql_ledger_free(ctx);
 	ql_scratch_free(ctx);
 	ql_cache_free(ctx);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Elementwise functions of one quantized tensor with out=: every possible code is decoded, the op is computed in
  * float32, and its result is rounded to a code; then every element is looked up. The result is bit-identical to
- * decoding, computing and quantizing. Scalar operands (q * 0.5) are part of the function.
+ * decoding, computing and quantizing. Scalar operands (q * 0.5) are part of the function. Tables of 8-bit codes are kept
+ * (quant/integer/tables.h).
  *
  * 16-bit codes have a table of all 65536 results, without interpolation: it is exact and takes 128 KiB. For a tensor
  * with fewer elements than codes the elements are computed instead, with the same bits.
@@ -12,6 +13,7 @@
 
 #include "quant/integer/functions.h"
 #include "quant/integer/rescale.h"
+#include "quant/integer/tables.h"
 #include "quant/ranges/quantize.h"
 #include "tensor/codec.h"
 #include "tensor/kernels/kernels.h"
@@ -175,16 +177,22 @@ static bool in_bytes(const struct ql_tensor *x, const struct ql_tensor *out)
 	return ql_dtypes[x->dtype].bits == 8 && ql_dtypes[out->dtype].bits == 8 && ql_tensor_is_contiguous(x);
 }
 
+static enum ql_status look_up_bytes(
+	struct ql_ctx *ctx, const struct ql_tensor *x, const uint8_t *table, struct ql_tensor *out)
+{
+	struct job j = {.x = x, .out = out, .bytes = table};
+
+	return ql_parallel_for(ctx, ql_tensor_nelem(x), CHUNK, ql_tensor_nelem(x) / 2, bytes_body, &j);
+}
+
 static enum ql_status look_up(
 	struct ql_ctx *ctx, const struct ql_tensor *x, const struct ql_tensor *table, struct ql_tensor *out)
 {
 	int64_t n = ql_tensor_nelem(table), *wide;
 	struct job j = {.x = x, .out = out};
 
-	if (in_bytes(x, out)) {
-		j.bytes = ql_tensor_data(table);
-		return ql_parallel_for(ctx, ql_tensor_nelem(x), CHUNK, ql_tensor_nelem(x) / 2, bytes_body, &j);
-	}
+	if (in_bytes(x, out))
+		return look_up_bytes(ctx, x, ql_tensor_data(table), out);
 	wide = ql_scratch_array(ctx, n, sizeof(*wide));
 	if (!wide)
 		return QL_ERR_MEMORY;
@@ -272,10 +280,30 @@ static enum ql_status results_of(struct ql_ctx *ctx, const struct ql_call *call,
 	return status;
 }
 
+/* Looks the elements up in a kept table, if they are bytes in order; else leaves *out. */
+static enum ql_status by_kept(
+	struct ql_ctx *ctx, const struct ql_call *call, const struct ql_table_key *key, struct ql_tensor **out)
+{
+	const struct ql_spec *spec = ql_call_attr(call, "out")->spec;
+	struct ql_tensor *x = call->in[0];
+	const uint8_t *table = ql_tensor_is_contiguous(x) ? ql_table_find(ctx, key) : NULL;
+	const float nothing[2] = {0, 0};
+	enum ql_status status;
+
+	if (!table)
+		return QL_OK;
+	status = ql_tensor_new(ctx, spec->dtype, x->rank, x->shape, out);
+	if (!status)
+		status = ql_rescale_params(ctx, spec, nothing, x->rank, x->shape, &(*out)->q);
+	return status ? status : look_up_bytes(ctx, x, table, *out);
+}
+
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 {
 	int at = ql_call_one_quantized(call);
 	struct ql_tensor *x = call->in[at], *codes = NULL, *table = NULL;
+	struct ql_table_key key;
+	bool keeps;
 	enum ql_status status;
 
 	call->kernel = "function";
@@ -283,6 +311,11 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 		!in_fixed_point(call))
 		return results_of(ctx, call, at, x, true, &call->out[0]);
 	call->kernel = "table";
+	call->path = ql_requant_path(call->path, ql_call_attr(call, "out")->spec->requant);
+	keeps = ql_table_key_of(call, &key);
+	status = keeps ? by_kept(ctx, call, &key, &call->out[0]) : QL_OK;
+	if (status || call->out[0])
+		return status;
 	status = all_codes(ctx, x, &codes);
 	if (!status)
 		status = results_of(ctx, call, at, codes, false, &table);
@@ -292,7 +325,8 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 		status = look_up(ctx, x, table, call->out[0]);
 	if (!status)
 		call->out[0]->q = ql_qparams_keep(table->q);
-	call->path = ql_requant_path(call->path, ql_call_attr(call, "out")->spec->requant);
+	if (!status && keeps)
+		ql_table_keep(ctx, &key, ql_tensor_data(table));
 	ql_tensor_release(ctx, codes);
 	ql_tensor_release(ctx, table);
 	return status;

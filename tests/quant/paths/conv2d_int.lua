@@ -238,3 +238,18 @@ it('images of one column', function()
 		end
 	end
 end)
+
+it('images that are one window', function()
+	for _, n in ipairs {1, 5} do
+		for _, size in ipairs {{1, 1}, {3, 2}} do
+			for _, xs in ipairs {{dtype='uint8', scale=0.03, zero_point=100}, {dtype='int8', scale=0.02}} do
+				local x = tensor.randn(n, 70, size[1], size[2]):quantize(xs)
+				for _, ws in ipairs {'int8/1', 'uint8', 'int4/1'} do
+					local w = tensor.randn(67, 70, size[1], size[2]):quantize(ws)
+					check(x, w, {})
+					check(x, w, {act='relu'}, tensor.randn(67))
+				end
+			end
+		end
+	end
+end)
