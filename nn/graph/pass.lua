@@ -110,7 +110,8 @@ constant).
 
 layers: recognize (functions and norms that are spelled out become one op: gelu, silu, hardswish, relu6, layernorm, rmsnorm),
 recognize_rope (x cos + rotate_half(x) sin becomes rope with tables), recognize_attention (softmax(scale q kᵀ + mask) v becomes attention, causal
-where a constant mask says so), make_linear (a product with a constant matrix becomes linear, a constant that is added to a layer its bias).
+where a constant mask says so), make_linear (a product with a constant matrix becomes linear, a constant that is added to a layer its bias), recognize_onehot (a linear of
+x == {c, c+1, …} becomes embedding).
 
 fuse: fuse_activation (an activation becomes the act= of the layer before it), merge_equal (merges equal quantize nodes of one value),
 fuse_requantize (dequantize followed by quantize: removed if the parameters are equal, else one requantize), raise_quantize (moves a
