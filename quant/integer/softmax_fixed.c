@@ -60,7 +60,8 @@ static int32_t exp_negative(int32_t a)
 void ql_softmax_fixed_table(double scale, int32_t e[QL_SOFTMAX_FIXED])
 {
 	int shift;
-	double real = scale * (1 << (31 - SCALED)), part = frexp(real < 0x1p31 - 1 ? real : 0x1p31 - 1, &shift), radius;
+	double real = scale * (1 << (31 - SCALED)), part = frexp(real < 0x1p31 - 1 ? real : 0x1p31 - 1, &shift), radius,
+	       unit;
 	int64_t multiplier = (int64_t)floor(part * 0x1p31 + 0.5);
 
 	if (multiplier == (int64_t)1 << 31) {
@@ -68,8 +69,9 @@ void ql_softmax_fixed_table(double scale, int32_t e[QL_SOFTMAX_FIXED])
 		shift++;
 	}
 	radius = ldexp(((1 << SCALED) - 1) * ldexp(1, 31 - SCALED), -shift);
+	unit = ldexp(1, shift > 0 ? shift : 0);
 	for (int d = 0; d < QL_SOFTMAX_FIXED; d++) {
-		double units = ldexp(-d, shift > 0 ? shift : 0);
+		double units = -d * unit;
 		int32_t scaled = times(saturated(units < INT32_MIN ? INT32_MIN : (int64_t)units), (int32_t)multiplier);
 
 		e[d] = d <= radius ? exp_negative(shift < 0 ? divided(scaled, -shift) : scaled) : 0;
