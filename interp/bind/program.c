@@ -43,6 +43,8 @@ struct program {
 	struct step *step;
 	struct ql_tensor ***constant; /* their boxes */
 	struct places outputs;
+	struct ql_tensor **v, **in; /* memory of a run: values, which are NULL between runs, and operands of a step */
+	bool busy;                  /* a run has it: one within that takes memory of its own */
 };
 
 /* ---- reading a description ----
@@ -233,6 +235,8 @@ static int program_new(lua_State *L)
 		return ql_error(L, "program: wanted places for inputs and constants");
 	read_steps(L, p, keep);
 	p->outputs = places_of(L, p, keep, 1, "outputs");
+	p->v = keep_memory(L, keep, p->n_values, sizeof(*p->v));
+	p->in = keep_memory(L, keep, p->most_in, sizeof(struct ql_tensor *));
 	lua_settop(L, 2);
 	return 1;
 }
@@ -259,7 +263,7 @@ static void release(struct ql_ctx *ctx, struct ql_tensor **v)
 	ql_tensor_release(ctx, t);
 }
 
-/* Pushes memory for the values, and takes the inputs from the list at index 2. */
+/* Memory for the values of another run, which is pushed. */
 static struct ql_tensor **values_new(lua_State *L, const struct program *p)
 {
 	uint64_t bytes = ql_size_array(p->n_values, sizeof(struct ql_tensor *));
@@ -271,19 +275,32 @@ static struct ql_tensor **values_new(lua_State *L, const struct program *p)
 		lua_setfield(L, -2, "__gc");
 	}
 	lua_setmetatable(L, -2);
+	return v;
+}
+
+/* Raises unless the inputs in the list at index 2 are tensors, and the constants live. */
+static void check_given(lua_State *L, const struct program *p)
+{
 	for (int i = 0; i < p->n_inputs; i++) {
 		lua_rawgeti(L, 2, i + 1);
-		v[i] = ql_tensor_keep(ql_check_tensor(L, -1, "run"));
+		ql_check_tensor(L, -1, "run");
 		lua_pop(L, 1);
 	}
-	for (int i = 0; i < p->n_constants; i++) {
-		struct ql_tensor *t = *p->constant[i];
-
-		if (!t)
+	for (int i = 0; i < p->n_constants; i++)
+		if (!*p->constant[i])
 			ql_error(L, "run: wanted live constants, got one that was already closed");
-		v[p->n_inputs + i] = ql_tensor_keep(t);
+}
+
+/* Takes them, without raising. */
+static void take_given(lua_State *L, const struct program *p, struct ql_tensor **v)
+{
+	for (int i = 0; i < p->n_inputs; i++) {
+		lua_rawgeti(L, 2, i + 1);
+		v[i] = ql_tensor_keep(*ql_test_box(L, -1));
+		lua_pop(L, 1);
 	}
-	return v;
+	for (int i = 0; i < p->n_constants; i++)
+		v[p->n_inputs + i] = ql_tensor_keep(*p->constant[i]);
 }
 
 /* ---- running ---- */
@@ -421,9 +438,10 @@ static enum ql_status run_guarded(const struct run *r, bool ordered, const struc
 /* run_program(program, list of inputs, whether products are added in order) -> the outputs; nothing while operations are recorded */
 static int run_program(lua_State *L)
 {
-	struct run r = {.L = L, .ctx = ql_ctx_of(L), .p = luaL_checkudata(L, 1, PROGRAM)};
-	const struct program *p = r.p;
+	struct program *p = luaL_checkudata(L, 1, PROGRAM);
+	struct run r = {.L = L, .ctx = ql_ctx_of(L), .p = p, .v = p->v, .in = p->in};
 	const struct step *failed = NULL;
+	bool own = !p->busy;
 	enum ql_status status;
 
 	if (ql_recorded(L))
@@ -431,10 +449,15 @@ static int run_program(lua_State *L)
 	luaL_checktype(L, 2, LUA_TTABLE);
 	lua_settop(L, 3);
 	luaL_checkstack(L, p->outputs.n + LUA_MINSTACK, "outputs");
-	r.v = values_new(L, p);
-	r.in = lua_newuserdatauv(L, ql_size_array(p->most_in, sizeof(*r.in)), 0);
+	check_given(L, p);
+	if (!own) {
+		r.v = values_new(L, p);
+		r.in = lua_newuserdatauv(L, ql_size_array(p->most_in, sizeof(*r.in)), 0);
+	}
 	for (int i = 0; i < p->outputs.n; i++)
 		ql_box_new(L);
+	p->busy = true;
+	take_given(L, p, r.v);
 	status = run_guarded(&r, lua_toboolean(L, 3), &failed);
 	for (int i = 0; i < p->outputs.n && !status; i++) {
 		struct ql_tensor **box = lua_touserdata(L, i - p->outputs.n);
@@ -443,6 +466,7 @@ static int run_program(lua_State *L)
 	}
 	for (int i = 0; i < p->n_values; i++)
 		release(r.ctx, &r.v[i]);
+	p->busy = !own;
 	if (status == QL_ERR_INTERRUPTED)
 		ql_interrupt_raised(L);
 	if (status)

@@ -16,6 +16,7 @@ local fail, describe, is_tensor = base.fail, base.describe, base.is_tensor
 local methods, method = core.methods, core.method
 local gethook = debug.gethook
 local run = {}
+local NONE = {}
 
 ---------------------------------------------------------------- trees of inputs and outputs
 
@@ -64,16 +65,25 @@ local function as_codes(spec, x)
 	return ((x:to 'float32' - (zero or 0)) * scale):quantize(spec)
 end
 
--- name -> tensor of the inputs, and their batch.
+-- name -> tensor of the inputs, their batch, and the list of those that were converted (nil: none).
 function run.read_inputs(g, x)
-	local given, values, b = #g.input_trees == 1 and is_tensor(x) and {x} or x, {}, nil
-	if type(given) ~= 'table' then fail('run: wanted a tensor or a list of tensors, got %s', describe(x)) end
-	refuse_other('inputs', g.input_trees, given)
-	for i, tree in ipairs(g.input_trees) do
-		match_tree('input ' .. i, tree, given[i], function(value, name)
-			local spec = g.nodes[name].results[1].spec
-			values[name] = spec and as_codes(spec, value) or value
-		end)
+	local trees, values, made, b = g.input_trees, {}, nil, nil
+	local function take(value, name)
+		local spec = g.nodes[name].results[1].spec
+		local codes = spec and as_codes(spec, value) or value
+		values[name] = codes
+		if not rawequal(codes, value) then
+			made = made or {}
+			made[#made + 1] = codes
+		end
+	end
+	if #trees == 1 and trees[1].ref and is_tensor(x) then
+		take(x, trees[1].ref)
+	else
+		local given = #trees == 1 and is_tensor(x) and {x} or x
+		if type(given) ~= 'table' then fail('run: wanted a tensor or a list of tensors, got %s', describe(x)) end
+		refuse_other('inputs', trees, given)
+		for i, tree in ipairs(trees) do match_tree('input ' .. i, tree, given[i], take) end
 	end
 	for _, name in ipairs(g.inputs) do
 		local axis = g.axes[name]
@@ -81,7 +91,7 @@ function run.read_inputs(g, x)
 	end
 	b = b or 1
 	for _, name in ipairs(g.inputs) do check_input(g, name, values[name], b) end
-	return values, b
+	return values, b, made
 end
 
 ---------------------------------------------------------------- running
@@ -315,6 +325,14 @@ local function varies(g)
 	return false
 end
 
+-- Whether the results of a program are the outputs of the graph, one by one.
+local function is_direct(g, refs)
+	for i, tree in ipairs(g.outputs) do
+		if not tree.ref or tree.ref ~= refs[i] then return false end
+	end
+	return refs ~= nil and #refs == #g.outputs
+end
+
 -- The program of a graph for a batch, or false.
 local function program_of(g, b)
 	local known = programs[g]
@@ -330,7 +348,7 @@ local function program_of(g, b)
 		end
 		local description, refs = describe_program(g, b)
 		local good, program = pcall(internal.program, description) -- what is wrong in a node is told by its op
-		known[key], known.n = good and {program, refs} or false, known.n + 1
+		known[key], known.n = good and {program, refs, direct = is_direct(g, refs)} or false, known.n + 1
 	end
 	return known[key]
 end
@@ -360,24 +378,33 @@ local function once(g, values, inputs, b, o)
 	return run_program(g, values, inputs, b, o) or (execute(g, values, b, o))
 end
 
+-- The program whose results are those of this run, if there is one.
+local function direct_program(g, values, inputs, b)
+	if internal.recorded() or type(gethook()) == 'function' or internal.recordable(inputs) or slices.count(g, values, b) > 1 then return nil end
+	local entry = program_of(g, b)
+	return entry and entry.direct and entry[1]
+end
+
+local function closing(list, ...)
+	for _, x in ipairs(list) do release(x) end
+	return ...
+end
+
 -- The same from a recording where there is one (nn/graph/replay.lua), or some rows at a time (nn/graph/slices.lua).
-local function replayed(g, x, o)
-	local values, b = run.read_inputs(g, x)
-	local inputs = {}
-	for i, name in ipairs(g.inputs) do inputs[i] = values[name] end
+local function replayed(g, values, inputs, b, o)
 	local get = replay.run(g, inputs, in_order(g, o), function(own)
 		local given = {}
 		for i, name in ipairs(g.inputs) do given[name] = own[i] end
 		return execute(g, given, b, {ordered = o.ordered, release = true})
 	end)
-	if get then return get, {} end
+	if get then return get end
 	local n = slices.count(g, values, b)
-	if n == 1 then return once(g, values, inputs, b, o), {} end
+	if n == 1 then return once(g, values, inputs, b, o) end
 	return slices.run(g, values, b, n, function(given, rows)
 		local list = {}
 		for i, name in ipairs(g.inputs) do list[i] = given[name] end
 		return once(g, given, list, rows, o)
-	end), {}
+	end)
 end
 
 local function outputs_of(g, get)
@@ -386,7 +413,16 @@ local function outputs_of(g, get)
 	return list, #g.outputs
 end
 
-local NONE = {}
+-- Runs for the outputs alone, and returns them.
+local function run_outputs(g, x, o)
+	local values, b, made = run.read_inputs(g, x)
+	local inputs = {}
+	for i, name in ipairs(g.inputs) do inputs[i] = values[name] end
+	local program = direct_program(g, values, inputs, b)
+	if program then return closing(made or NONE, internal.run_program(program, inputs, in_order(g, o))) end
+	local list, n = outputs_of(g, replayed(g, values, inputs, b, o))
+	return table.unpack(list, 1, n)
+end
 
 local function kept(g, keep)
 	local set, list = {}, type(keep) == 'string' and {keep} or keep
@@ -424,13 +460,15 @@ print(y:error(m(x)).max, inner.linear1:size())  --> 0.0 5 2]],
 		{'ordered', 'true or false', 'add products of floats in the order of exported C (default: in graphs of quantized models)'}})
 function methods.run(g, x, o)
 	core.expect(g, 'run')
-	o = o == nil and NONE or base.options(options, o)
+	if o == nil then return run_outputs(g, x, NONE) end
+	o = base.options(options, o)
 	local keep, names = NONE, NONE
 	if o.keep ~= nil then keep, names = kept(g, o.keep) end
 	local store
 	if o.arena then store = internal.import('nn/graph/plan').arena(g, x, run.read_inputs) end
-	local record = #names == 0 and not (o.check or store or o.replay == false)
-	local get, copies = (record and replayed or run.execute)(g, x, {keep = keep, check = o.check, store = store, ordered = o.ordered})
+	local options_of_run = {keep = keep, check = o.check, store = store, ordered = o.ordered}
+	if #names == 0 and not (o.check or store or o.replay == false) then return run_outputs(g, x, options_of_run) end
+	local get, copies = run.execute(g, x, options_of_run)
 	local list, n = outputs_of(g, get)
 	if #names == 0 then return table.unpack(list, 1, n) end
 	local inner = {}
