@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- g:pass: runs passes over a graph. A pass is a file of nn/graph/passes.def that returns {group=, text=,
--- run=function(edit, say)}: it modifies the edit (nn/graph/core.lua) and reports each change by say(node name, what).
+-- run=function(edit, say)}: it modifies the edit (nn/graph/core.lua) and reports each change by say(node name, what). needs= lists ops
+-- of which one is in every graph that it changes.
 -- The resulting graph is checked; the original graph is unchanged.
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
@@ -14,12 +15,26 @@ local ROUNDS = 100 -- a group that needs more does not terminate
 
 local known
 
+-- Whether the edit may have a node of one of the ops.
+local function has_any(e, needs)
+	if e.present_at ~= e.changes then
+		e.present, e.present_at = {}, e.changes
+		for _, node in next, e.nodes do e.present[node.op] = true end
+	end
+	for _, op in ipairs(needs) do
+		if e.present[op] then return true end
+	end
+	return false
+end
+
 local function registry()
 	if known then return table.unpack(known) end
 	local list, by_name, groups, words = {}, {}, {}, {}
 	for _, file in ipairs(internal.registry 'nn/graph/passes') do
 		local entry, name = internal.import(file), file:match '[^/]+$'
-		list[#list + 1] = {name = name, run = function(e, say) entry.run(e, say) end, group = entry.group, text = entry.text}
+		list[#list + 1] = {name = name, run = function(e, say)
+			if not entry.needs or has_any(e, entry.needs) then entry.run(e, say) end
+		end, group = entry.group, text = entry.text}
 		by_name[name] = {list[#list]}
 		words[#words + 1] = name
 		if entry.group then
@@ -51,13 +66,13 @@ local function done(e, method_name, name)
 end
 
 -- Runs each pass or group repeatedly until it changes nothing: until all of its passes have seen the same graph. settle(e, name) follows
--- each pass that changed the edit, and gives the edit for the next. nil and the name: it does not terminate.
-local function run_all(e, names, rows, settle)
+-- each pass that changed the edit, and gives the edit for the next. nil and the name: it does not terminate. silent: no rows for this name.
+local function run_all(e, names, rows, settle, silent)
 	for _, name in ipairs(names) do
-		local entries, runs, idle = find(name), 0, 0
+		local entries, list, runs, idle = find(name), name == silent and {} or rows, 0, 0
 		while idle < #entries do
 			local entry, before = entries[runs % #entries + 1], e.changes
-			entry.run(e, function(node, what) rows[#rows + 1] = {pass = entry.name, node = node, what = what} end)
+			entry.run(e, function(node, what) list[#list + 1] = {pass = entry.name, node = node, what = what} end)
 			runs, idle = runs + 1, e.changes > before and 0 or idle + 1
 			if idle == 0 then e = settle(e, entry.name) end
 			if runs > ROUNDS * #entries then return nil, name end
@@ -67,11 +82,11 @@ local function run_all(e, names, rows, settle)
 end
 
 -- The graph is checked at the end; if it is broken, the passes run again with a check after each, to name the one that broke it.
-function pass.run(g, names, rows)
+function pass.run(g, names, rows, silent)
 	local e, endless = run_all(core.edit(g), names, rows, function(e, name)
 		done(e, 'settle', name)
 		return e
-	end)
+	end, silent)
 	if e and e.changes == 0 then return g end
 	local good, made = false, nil
 	if e then good, made = pcall(e.finish, e) end

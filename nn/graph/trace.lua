@@ -158,10 +158,24 @@ local function merge_node(nodes, attrs)
 		traced = first.traced or nil, emit = scope and is_main(first, scope) and rawget(scope.module, 'emit') or nil}
 end
 
+-- The node of a raw node, where the only record is that of every batch.
+local function single(first)
+	local scope, inputs = first.scope, first.operands
+	for _, result in ipairs(first.results) do result.alias = result.alias or nil end
+	return {name = first.name, op = first.op, inputs = table.move(inputs, 1, #inputs, 1, {}), attrs = first.attrs, results = first.results,
+		value = first.value, module = scope and scope.path or '', kind = scope and scope.class.name, traced = first.traced or nil,
+		emit = scope and is_main(first, scope) and rawget(scope.module, 'emit') or nil}
+end
+
 -- Creates nodes from the raw nodes of the records.
 local function merge(raws)
 	local list, made, nodes, attrs = {}, {}, {}, {}
 	for _, raw in ipairs(raws) do number(raw) end
+	for i, first in ipairs(#raws == 1 and raws[1].nodes or {}) do
+		list[i] = single(first)
+		made[first] = list[i]
+	end
+	if #raws == 1 then return list, made end
 	for i, first in ipairs(raws[1].nodes) do
 		for k, raw in ipairs(raws) do nodes[k] = raw.nodes[i] or false end
 		check_same(nodes)

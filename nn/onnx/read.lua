@@ -488,7 +488,7 @@ local function load(path, o)
 	for i, input in ipairs(inputs) do list[i] = {name = clean(input.name), dtype = input.dtype, shape = input.shape, axis = input.axis} end
 	local g = trace.abstract(m, list)
 	local rows = {columns = {'pass', 'node', 'what'}}
-	g = pass.run(pass.run(g, {'fold'}, {}), {'layers', 'fuse'}, rows)
+	g = pass.run(g, {'fold', 'layers', 'fuse'}, rows, 'fold')
 	g = quantize.integers(g, rows, o.bias ~= 'integer')
 	if o.report then return g, report(rows) end
 	return g

@@ -43,7 +43,7 @@ local function put(e, layer, at, value, name)
 	return e:set_input(layer, at, name)
 end
 
-return {group = 'fold', text = 'batch norm into the weights of the layer before it', run = function(e, say)
+return {group = 'fold', needs = {'batchnorm'}, text = 'batch norm into the weights of the layer before it', run = function(e, say)
 	for _, name in ipairs(table.move(e.order, 1, #e.order, 1, {})) do
 		local node = e.nodes[name]
 		if node.op == 'batchnorm' and not node.attrs.training then

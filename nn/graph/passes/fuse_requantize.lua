@@ -4,7 +4,7 @@
 local _, internal = ...
 local codes = internal.import 'nn/graph/codes'
 
-return {group = 'fuse', text = 'dequantize followed by quantize', run = function(e, say)
+return {group = 'fuse', needs = {'quantize', 'requantize'}, text = 'dequantize followed by quantize', run = function(e, say)
 	for _, name in ipairs(table.move(e.order, 1, #e.order, 1, {})) do
 		local node = e.nodes[name]
 		local ref = node.inputs[1]

@@ -63,7 +63,7 @@ local function add_bias(e, node, layer, bias, was)
 	e:take_over(node.name, layer.name)
 end
 
-return {group = 'layers', text = 'a product with a constant becomes linear, a constant that is added its bias', run = function(e, say)
+return {group = 'layers', needs = {'matmul', 'add'}, text = 'a product with a constant becomes linear, a constant that is added its bias', run = function(e, say)
 	for _, name in ipairs(table.move(e.order, 1, #e.order, 1, {})) do
 		local node = e.nodes[name]
 		if is_linear(e, node) then

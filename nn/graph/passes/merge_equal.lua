@@ -3,7 +3,7 @@
 local _, internal = ...
 local codes = internal.import 'nn/graph/codes'
 
-return {group = 'fuse', text = 'two equal quantize or dequantize of one value', run = function(e, say)
+return {group = 'fuse', needs = {'quantize', 'dequantize', 'requantize'}, text = 'two equal quantize or dequantize of one value', run = function(e, say)
 	local seen = {}
 	for _, name in ipairs(table.move(e.order, 1, #e.order, 1, {})) do
 		local node = e.nodes[name]

@@ -46,7 +46,7 @@ local function swap(e, quantize, node)
 		spec = quantize.results[1].spec}}})
 end
 
-return {group = 'fuse', text = 'quantize up through ops that keep codes, into the out= of integer ops', run = function(e, say)
+return {group = 'fuse', needs = {'quantize'}, text = 'quantize up through ops that keep codes, into the out= of integer ops', run = function(e, say)
 	for i = #e.order, 1, -1 do
 		local node = e.nodes[e.order[i]]
 		local spec, ref = node.attrs.spec, node.inputs[1]

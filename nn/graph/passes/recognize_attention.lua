@@ -352,10 +352,7 @@ local function replace(e, node, f)
 	return attrs.causal and 'causal' or inputs[4] and 'with a mask' or nil, true
 end
 
-return {group = 'layers', text = 'attention that is spelled out becomes one op', run = function(e, say)
-	local softmax = false
-	for _, name in ipairs(e.order) do softmax = softmax or e.nodes[name].op == 'softmax' end
-	if not softmax then return end
+return {group = 'layers', needs = {'softmax'}, text = 'attention that is spelled out becomes one op', run = function(e, say)
 	for _, name in ipairs(table.move(e.order, 1, #e.order, 1, {})) do
 		local node = e.nodes[name]
 		local f = node.op == 'matmul' and found_at(e, node)

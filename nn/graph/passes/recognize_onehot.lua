@@ -77,7 +77,7 @@ local function replace(e, node, found)
 	e:change(node, {op = 'embedding', inputs = {name, flat}, attrs = {}})
 end
 
-return {group = 'layers', text = 'a linear of vectors with one 1 becomes embedding', run = function(e, say)
+return {group = 'layers', needs = {'eq'}, text = 'a linear of vectors with one 1 becomes embedding', run = function(e, say)
 	for _, name in ipairs(table.move(e.order, 1, #e.order, 1, {})) do
 		local node = e.nodes[name]
 		local found = node.op == 'linear' and match(e, node)

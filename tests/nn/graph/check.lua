@@ -70,13 +70,13 @@ it('types: codes where codes are taken, dtypes as recorded', function()
 end)
 
 it('of several passes the one that breaks the graph is named', function()
-	local entry = internal.import 'nn/graph/passes/merge_equal'
+	local entry = internal.import 'nn/graph/passes/recognize'
 	local run = entry.run
 	for _, change in ipairs {{1, 'nowhere', "an input that exists, got 'nowhere'"}, {2, true, 'wanted an edge or a number, got true'}} do
 		function entry.run(e) e:set_input(e.nodes.linear2, change[1], change[2]) end
 		local good, message = pcall(internal.import 'nn/graph/pass'.run, graph.trace(m, x), {'fold', 'layers', 'fuse'}, {})
 		entry.run = run
-		assert(not good and message:find("pass: 'merge_equal' broke the graph", 1, true) and message:find(change[3], 1, true), message)
+		assert(not good and message:find("pass: 'recognize' broke the graph", 1, true) and message:find(change[3], 1, true), message)
 	end
 end)
 
