@@ -331,6 +331,10 @@ double ql_tensor_at_f64(const struct ql_tensor *t, int64_t i)
 {
 	int64_t index[QL_MAX_RANK] = {0};
 
+	/* scales, which every op on codes reads */
+	if (t->rank <= 1 && t->dtype == QL_float32 && t->storage->data && !t->storage->remote)
+		return (double)((
+			const float *)t->storage->data)[t->offset + (t->rank ? i % t->shape[0] * t->stride[0] : 0)];
 	for (int d = t->rank - 1; d >= 0; d--) {
 		index[d] = i % t->shape[d];
 		i /= t->shape[d];

@@ -17,9 +17,9 @@
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 
-#define HEAD 128 /* keeps what follows aligned */
-#define SHARE 12  /* the part of the codes' bytes that panels may need beyond them, */
-#define ROOM 512  /* or so many bytes: packing small weights takes as long as their convolutions */
+#define HEAD 128                 /* keeps what follows aligned */
+#define SHARE 12                 /* the part of the codes' bytes that panels may need beyond them, */
+#define ROOM 512                 /* or so many bytes: packing small weights takes as long as their convolutions */
 #define QUAD (4 * QL_CONV_PANEL) /* bytes */
 #define NS 1                     /* per code */
 

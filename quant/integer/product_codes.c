@@ -18,7 +18,7 @@ struct codes {
 	struct ql_product *p;
 	struct ql_sum_codes to; /* bias and factor, or fixed, (n): sa sb / scale */
 	int32_t *bias;
-	float *factor; /* until the scale is known 1, or 0 where the bias is nan */
+	float *factor;          /* until the scale is known 1, or 0 where the bias is nan */
 	struct ql_fixed *fixed; /* NULL under the float rule */
 	struct ql_tensor *out;
 	int64_t pitch; /* bytes between rows of out */
