@@ -69,10 +69,11 @@ static uint64_t hash_of(const struct ql_table_key *key)
 const uint8_t *ql_table_find(const struct ql_ctx *ctx, const struct ql_table_key *key)
 {
 	const struct ql_tables *t = ctx->tables;
+	const char *wanted = (const char *)key;
 	uint64_t hash = t ? hash_of(key) : 0;
 
 	for (int i = 0; t && i < TABLES; i++)
-		if (t->hash[i] == hash && !memcmp(&t->key[i], key, sizeof(*key)))
+		if (t->hash[i] == hash && !memcmp((const char *)&t->key[i], wanted, sizeof(*key)))
 			return t->codes[i];
 	return NULL;
 }

@@ -2,9 +2,6 @@
 -- Pass recognize_onehot: a linear of (x == {c, c+1, …}) as floats, numbers as vectors with one 1, becomes `embedding`: the rows of the
 -- weight by number. A number outside the list has the vector of zeros: the table begins and ends with the row of that. Values stay the
 -- same in every bit: 1 w + 0 + … + 0 is w, if all weights are finite.
-local _, internal = ...
-local core = internal.import 'nn/graph/core'
-
 local MOST = 1 << 30 -- of the list's numbers: those beside it are integers of 32 bits
 
 local function const(e, ref)
@@ -20,8 +17,8 @@ end
 
 -- The first of n consecutive integers that are a vector along the last axis.
 local function first_of(value, n)
-	local kind = value and quant.dtype(value:dtype())
-	if not kind or kind.float or value:dtype() == 'bool' or value:dim() < 1 or value:size(-1) ~= n or value:nelem() ~= n then return end
+	local kind = value and quant.dtype(value:dtype()).kind
+	if kind ~= 'int' and kind ~= 'uint' or value:dim() < 1 or value:size(-1) ~= n or value:nelem() ~= n then return end
 	local list = value:reshape(n):to 'int64'
 	local first = list:narrow(1, 1, 1):sum():item()
 	if first <= -MOST or first + n >= MOST then return end
@@ -34,7 +31,8 @@ local function numbers_of(e, node, n)
 		local ref, value = node.inputs[at], const(e, node.inputs[3 - at])
 		local first = type(ref) == 'string' and first_of(value, n)
 		local given = first and e:result_of(ref)
-		if given and (given.dtype == 'int32' or given.dtype == 'int64') and not given.spec and given.shape[#given.shape] == 1 and #given.shape >= value:dim() then
+		local kind = given and quant.dtype(given.dtype)
+		if kind and kind.kind == 'int' and kind.bits >= 32 and not given.spec and given.shape[#given.shape] == 1 and #given.shape >= value:dim() then
 			return ref, first
 		end
 	end
