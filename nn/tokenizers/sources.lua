@@ -157,6 +157,34 @@ end
 
 ---------------------------------------------------------------- tokenizer.json
 
+-- What fields are wherever they are, but in tables whose keys are pieces.
+local FIELDS = {type = 'text', content = 'text', prepend = 'text', replacement = 'text', prepend_scheme = 'text', unk_token = 'text', precompiled_charsmap = 'text',
+	continuing_subword_prefix = 'text', String = 'text', Regex = 'text', normalizer = 'object', pre_tokenizer = 'object', post_processor = 'object', decoder = 'object',
+	model = 'object', SpecialToken = 'object', normalizers = 'objects', pretokenizers = 'objects', processors = 'objects', decoders = 'objects', single = 'objects',
+	added_tokens = 'objects', merges = 'list', cls = 'list', sep = 'list'}
+local IS = {}
+function IS.text(value) return type(value) == 'string' end
+function IS.object(value) return type(value) == 'table' and #value == 0 end
+function IS.list(value) return type(value) == 'table' and (#value > 0 or next(value) == nil) end
+function IS.objects(value)
+	if not IS.list(value) then return false end
+	for _, item in ipairs(value) do
+		if not IS.object(item) then return false end
+	end
+	return true
+end
+
+local function check_fields(path, object)
+	for key, value in pairs(object) do
+		local kind = FIELDS[key]
+		if kind and not IS[kind](value) then
+			fail('%s: %s: wanted %s, got %s', path, key, kind == 'objects' and 'a list of objects' or kind == 'text' and kind or 'a' .. (kind == 'object' and 'n ' or ' ') .. kind,
+				base.describe(value))
+		end
+		if type(value) == 'table' and key ~= 'vocab' and key ~= 'merges' and key ~= 'special_tokens' then check_fields(path, value) end
+	end
+end
+
 -- SentencePiece's blanks: a step of tokenizer.json in either list.
 local function metaspace(s)
 	return function(step)
@@ -203,6 +231,7 @@ end
 
 function of_json.Unigram(path, file, s)
 	s.kind, s.scores, s.bytes, s.blank, s.prefix = 'unigram', {}, file.model.byte_fallback, s.blank or ' ', s.prefix or false
+	if not IS.list(file.model.vocab) then fail('%s: vocab: wanted a list, got %s', path, base.describe(file.model.vocab)) end
 	for id, row in ipairs(file.model.vocab) do
 		if type(row) ~= 'table' or type(row[1]) ~= 'string' or type(row[2]) ~= 'number' then fail('%s: vocab: wanted pairs of text and score, got another', path) end
 		s.vocab[id], s.scores[id] = row[1], row[2] + 0.0
@@ -210,6 +239,10 @@ function of_json.Unigram(path, file, s)
 	local unknown = math.tointeger(file.model.unk_id)
 	if not unknown or not s.vocab[unknown + 1] then fail('%s: unk_id: wanted a token, got %s', path, base.describe(file.model.unk_id)) end
 	s.unknown = unknown + 1
+end
+
+local function token_of(path, s, piece)
+	return piece ~= nil and s.number[piece] or fail('%s: post_processor: wanted a token, got %s', path, base.describe(piece))
 end
 
 -- Tokens around a text, of the template for one text.
@@ -224,11 +257,11 @@ local function template(path, post, s)
 					list = {}
 					s.after = list
 				elseif part.SpecialToken then
-					list[#list + 1] = s.number[part.SpecialToken.id] or fail('%s: post_processor: wanted a token, got %s', path, base.describe(part.SpecialToken.id))
+					list[#list + 1] = token_of(path, s, part.SpecialToken.id)
 				end
 			end
 		elseif item.type == 'BertProcessing' or item.type == 'RobertaProcessing' then
-			s.before, s.after = {s.number[item.cls[1]]}, {s.number[item.sep[1]]}
+			s.before, s.after = {token_of(path, s, item.cls and item.cls[1])}, {token_of(path, s, item.sep and item.sep[1])}
 		elseif item.type ~= 'ByteLevel' then
 			fail('%s: post_processor: wanted TemplateProcessing, BertProcessing, RobertaProcessing or ByteLevel, got %s', path, base.describe(item.type))
 		end
@@ -259,7 +292,8 @@ end
 
 function sources.tokenizer_json(path)
 	local file = sources.json(path)
-	local model = type(file.model) == 'table' and file.model or fail('%s: model: wanted an object, got %s', path, base.describe(file.model))
+	check_fields(path, file)
+	local model = file.model or fail('%s: model: wanted an object, got nil', path)
 	local kind = model.type or model.merges and 'BPE'
 	local make = type(kind) == 'string' and of_json[kind]
 	if not make then fail('%s: model: wanted BPE, Unigram or WordPiece, got %s', path, base.describe(kind)) end
@@ -283,7 +317,9 @@ end
 -- The two files of GPT-2, under either name.
 function sources.vocab_and_merges(vocab_path, merges_path)
 	local vocab, count = listed(vocab_path, sources.json(vocab_path))
-	if #vocab ~= count then fail('%s: wanted numbers without gaps, got some', vocab_path) end
+	for id = 1, count do
+		if not vocab[id] then fail('%s: wanted numbers without gaps, got some', vocab_path) end
+	end
 	local merges, text = {}, sources.read(merges_path)
 	for line in text:gmatch '[^\n]+' do
 		line = line:gsub('\r$', '')

@@ -70,14 +70,22 @@ local function pattern_of(what, p)
 	base.fail('data.tokenizer: %s: pattern: wanted String or Regex, got %s', what, base.describe(p))
 end
 
+local function text_of(what, object, field)
+	if type(object[field]) ~= 'string' then base.fail('data.tokenizer: %s: %s: wanted text, got %s', what, field, base.describe(object[field])) end
+	return object[field]
+end
+
 local function form(name) return function() return function(text) return internal.unicode(text, name) end end end
 
 local normalizers = {
 	NFC = form 'nfc', NFD = form 'nfd', NFKC = form 'nfkc', NFKD = form 'nfkd', Lowercase = form 'lower', StripAccents = form 'unmarked',
-	Prepend = function(n) return function(text) return text == '' and '' or n.prepend .. text end end,
+	Prepend = function(n)
+		local prefix = text_of('Prepend', n, 'prepend')
+		return function(text) return text == '' and '' or prefix .. text end
+	end,
 	Replace = function(n)
-		local re = pattern_of('Replace', n.pattern)
-		return function(text) return replace(re, text, function() return n.content end) end
+		local re, content = pattern_of('Replace', n.pattern), text_of('Replace', n, 'content')
+		return function(text) return replace(re, text, function() return content end) end
 	end,
 	Strip = function(n)
 		local left, right = lazy '^\\s+', lazy '\\s+\\z'
