@@ -299,7 +299,7 @@ outputs are codes: y:dequantize() are their values, y:codes() the plain integers
 that are decoded; LiteRT rounds the activations there, too.
 
 States of recurrent ops begin with zeros in each run, or are inputs and outputs: graph.load{file, states=true}. SVDF and LSTMs of codes
-(8 bits with cells of 16, at most 128 steps; no peepholes, projections or norms) have the codes of the kernels, other LSTMs are computed in floats. Ops:
+(8 bits with cells of 16, one op, `nn.integerlstm`; no peepholes, projections or norms) have the codes of the kernels, other LSTMs are computed in floats. Ops:
 
 ]] .. lines_of(internal.import 'nn/tflite/read'.names())
 end, [[print(pcall(graph.load, 'missing.tflite'))  --> false	...]])

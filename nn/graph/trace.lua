@@ -197,9 +197,11 @@ end
 local function scope_name(node, scope, counts)
 	local path = scope.path
 	if scope.leaf and path ~= '' then
-		local count = 0
-		for _, other in ipairs(scope.nodes) do count = count + (is_main(other, scope) and 1 or 0) end
-		if count == 1 and is_main(node, scope) then return scope.call > 1 and path .. '_' .. scope.call or path end
+		if not scope.mains then -- once, as a scope may have thousands of nodes
+			scope.mains = 0
+			for _, other in ipairs(scope.nodes) do scope.mains = scope.mains + (is_main(other, scope) and 1 or 0) end
+		end
+		if scope.mains == 1 and is_main(node, scope) then return scope.call > 1 and path .. '_' .. scope.call or path end
 	end
 	local key = (path == '' and '' or path .. '.') .. node.op
 	counts[key] = (counts[key] or 0) + 1

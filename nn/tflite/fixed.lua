@@ -103,11 +103,4 @@ function fixed.table(name, bits)
 	return (name == 'sigmoid' and sigmoid or tanh)(a, bits)
 end
 
--- Looks codes up.
-function fixed.looked_up(values, x)
-	local sizes = {x:size()}
-	sizes[#sizes + 1] = 1
-	return values:gathernd((x + 32769):view(table.unpack(sizes)))
-end
-
 return fixed

@@ -3,7 +3,7 @@
 -- states are plain integers of 64 bits, in which nothing is rounded but where LiteRT does it.
 local _, internal = ...
 local fixed = internal.import 'nn/tflite/fixed'
-local single, times, divided, clamp16 = fixed.single, fixed.times, fixed.divided, fixed.clamp16
+local single, times, clamp16 = fixed.single, fixed.times, fixed.clamp16
 local recurrence = {}
 
 -- The codes of a value less its zero point.
@@ -58,11 +58,11 @@ function recurrence.is_lstm(n)
 		one(n, n.file:tensor(intermediates[5])) ~= nil
 end
 
--- Weights of the gates (input, forget, cell, output; without the first: three) as integers (inputs, gates), factors and biases.
+-- Weights of the gates (input, forget, cell, output; without the first: three) as int8 (gates, inputs), factors and biases.
 local function gates_of(n, first, scale, biased)
 	local list, factors, biases = {}, {}, {}
 	for gate = n:has(2) and 0 or 1, 3 do
-		local w = n:weight(first + gate, 'integers', function(x) return x:codes():to 'int64' end)
+		local w = n:weight(first + gate, 'integers', function(x) return x:codes() end)
 		local hidden = w:size(1)
 		list[#list + 1] = w
 		local m = single(single(one(n, n.tensors[first + gate]) * scale) / 2.0 ^ -12)
@@ -71,8 +71,14 @@ local function gates_of(n, first, scale, biased)
 			biases[#biases + 1] = n:weight(13 + gate, 'integers', function(b) return (b:quantized() and b:codes() or b):to 'int64' end)
 		end
 	end
-	local w = tensor.cat(list, {axis = 1}):t():contiguous()
-	return {w = w, factors = fixed.factors(factors), bias = biased and tensor.cat(biases, {axis = 1}) or nil, hidden = list[1]:size(1)}
+	return {w = tensor.cat(list, {axis = 1}), factors = factors, bias = biased and tensor.cat(biases, {axis = 1}) or nil, hidden = list[1]:size(1)}
+end
+
+-- Multipliers and shifts, as nn.integerlstm takes them.
+local function pairs_of(list)
+	local multipliers, shifts = {}, {}
+	for i, m in ipairs(list) do multipliers[i], shifts[i] = internal.fixed(m) end
+	return tensor {multipliers, shifts}:to 'int64'
 end
 
 -- Everything of the op that does not depend on the inputs.
@@ -84,45 +90,31 @@ local function lstm_parts(n)
 	local exponent = math.floor(math.log(cell_scale, 2) + 0.5)
 	if 2.0 ^ exponent ~= cell_scale or exponent < -15 or exponent > -9 then n:fail('cell state: wanted a scale of 2^-15 to 2^-9, got %g', cell_scale) end
 	local clip = n:option('cell_clip', 0)
-	return {x = gates_of(n, 2, scale, true), h = gates_of(n, 6, state_scale), zero = zero, exponent = exponent, sigmoid = fixed.table('sigmoid', 3),
-		tanh = fixed.table('tanh', 3), cell_tanh = exponent == -12 and fixed.table('tanh', 3) or fixed.table('tanh', 15 + exponent),
-		out = fixed.factors {single(2.0 ^ -30 / hidden_scale)}, hidden_zero = hidden_zero,
-		clip = clip > 0 and math.tointeger(math.floor(math.min(single(clip / cell_scale), 32767))) or nil}
-end
-
--- One step: h and c less their zero points, sums of the inputs (batch, gates).
-local function lstm_step(o, sums, h, c, zero)
-	local n = o.x.hidden
-	local z = clamp16(times(h:matmul(o.h.w), o.h.factors) + sums)
-	local at = z:size(2) - 4 * n
-	local function gate(i, values) return fixed.looked_up(values, z:narrow(2, at + i * n + 1, n)) end
-	local forget = gate(1, o.sigmoid)
-	local input = at == 0 and gate(0, o.sigmoid) or 32767 - forget
-	c = clamp16(divided(forget * c, 15) + divided(input * gate(2, o.tanh), 30 + o.exponent))
-	if o.clip then c = c:clamp(-o.clip, o.clip) end
-	local y = times(gate(3, o.sigmoid) * fixed.looked_up(o.cell_tanh, c), o.out)
-	return (y + o.hidden_zero):clamp(-128, 127) - zero, c
+	local x, h = gates_of(n, 2, scale, true), gates_of(n, 6, state_scale)
+	local multiplier, shift = internal.fixed(single(2.0 ^ -30 / hidden_scale))
+	return {w = x.w:to 'int64':t():contiguous(), bias = x.bias, factors = fixed.factors(x.factors), zero = zero, hidden = x.hidden, h = h.w, h_factors = pairs_of(h.factors),
+		tables = tensor.stack({fixed.table('sigmoid', 3), fixed.table('tanh', 3), fixed.table('tanh', 15 + exponent)}, {axis = 1}):to 'int16',
+		options = {exponent = exponent, zero = hidden_zero, multiplier = multiplier, shift = shift,
+			clip = clip > 0 and math.tointeger(math.floor(math.min(single(clip / cell_scale), 32767))) or nil}}
 end
 
 -- x (batch, steps, inputs); gives codes (batch, steps, outputs).
 function recurrence.lstm(n, x)
 	local o = quietly(lstm_parts, n)
 	local batch, steps = x:size(1), x:size(2)
-	local h, zero = state(n, 19, batch, o.x.hidden)
-	local c = state(n, 20, batch, o.x.hidden)
+	local h, zero = state(n, 19, batch, o.hidden)
+	local c = state(n, 20, batch, o.hidden)
+	o.options.statezero = zero
 	local flat = n.whole(centred(x, o.zero)):view(batch * steps, x:size(3))
-	local sums = clamp16(times(flat:matmul(o.x.w) + o.x.bias, o.x.factors)):view(batch, steps, o.x.w:size(2))
-	local ys = {}
-	for step = 1, steps do
-		h, c = lstm_step(o, sums:select(2, step), h, c, zero)
-		ys[step] = h
-	end
+	local sums = clamp16(times(flat:matmul(o.w) + o.bias, o.factors)):view(batch, steps, o.w:size(2))
+	local y
+	y, h, c = nn.integerlstm(sums:to 'int16', h:to 'int16', c:to 'int16', o.h, o.h_factors, o.tables, o.options)
+	local function result(codes, t) return coded(n, codes:to 'int64', t) end
 	if n:wants_states() then
-		n:keep(19, coded(n, zero ~= 0 and h + zero or h, n.tensors[19]))
-		n:keep(20, coded(n, c, n.tensors[20]))
+		n:keep(19, result(zero ~= 0 and h + zero or h, n.tensors[19]))
+		n:keep(20, result(c, n.tensors[20]))
 	end
-	local y = tensor.stack(ys, {axis = 2})
-	return coded(n, zero ~= 0 and y + zero or y, n.outputs[1])
+	return result(zero ~= 0 and y + zero or y, n.outputs[1])
 end
 
 ---------------------------------------------------------------- SVDF

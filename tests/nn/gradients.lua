@@ -409,7 +409,7 @@ local straight = {
 local without = {}
 for names, reason in pairs {
 	['argmax argmin nonzero sample'] = 'positions', cachedattention = 'of generation', unique = 'of values that may be equal', ['any all eq ne lt le gt ge isnan isfinite isinf'] = 'truth values',
-	['band bor bxor bnot shl shr'] = 'integers only', onehot = 'of integers',
+	['band bor bxor bnot shl shr'] = 'integers only', ['onehot integerlstm'] = 'of integers',
 	['zeros ones empty full arange linspace eye rand randn randint'] = 'made of nothing',
 } do
 	for name in names:gmatch '%w+' do without[name] = reason end

@@ -154,6 +154,15 @@ end, steps, {parts={bias=tensor.randn(2, 1, 3), seen=tensor{{0, 1, 1}, {1, 0, 0}
 add('group and instance norm', function(self, a)
 	return nn.groupnorm(a, 3, self.w, self.b) + nn.instancenorm(a, {eps=0.1}) + nn.groupnorm(a, 2) + a:layernorm(self.r, {axes=2})
 end, block, {parts={w=tensor.randn(6), b=tensor.randn(6), r=tensor.randn(6, 4)}})
+do
+	local codes = tensor.arange(-32768, 32767):clamp(-32767, 32767):to 'int16'
+	add('LSTM of codes', function(self, a)
+		local x = (a * 1000):to 'int16'
+		local h = tensor.zeros {a:size(1), 1, dtype='int16'}
+		return nn.integerlstm(x, h, h, self.w, self.factors, self.tables, {multiplier=1 << 30, shift=-21, zero=2, clip=20000}):to 'float32'
+	end, block, {parts={w=tensor {{100}, {-90}, {50}, {127}}:to 'int8', factors=tensor {{1 << 30, 1 << 30, 1500000000, 1 << 30}, {-2, -1, 0, -3}}:to 'int64',
+		tables=tensor.stack {codes:idiv(2) + 16384, codes, codes:idiv(2)}}})
+end
 add('local response norm', function(_, a) return nn.localresponsenorm(a, 3, 0.5) + nn.localresponsenorm(a, 4, {alpha=2, beta=0.5, k=1.5}) end, block)
 for _, norm in ipairs {nn.GroupNorm(3, 6), nn.InstanceNorm2d(6, {affine=true}), nn.LayerNorm {6, 6}, nn.GroupNorm(2, 6, {affine=false})} do
 	local net = nn.Sequential {nn.Conv2d(3, 6, 3, {pad=1}), norm, nn.ReLU(), nn.Conv2d(6, 2, 3)}

@@ -102,8 +102,7 @@ local function is_simple(o, steps)
 	return not o.projection and not next(o.norm) and not o.peep[1] and not o.peep[2] and not o.peep[4] and o.b[2] and (o.clip <= 0 or steps <= o.clip)
 end
 
-local MOST = 500       -- steps that become nodes of their own
-local MOST_CODES = 128 -- the same of codes, each of 60 nodes; longer ones are computed in floats
+local MOST = 500 -- steps that become nodes of their own
 
 local function check_steps(n, x)
 	if x:size(2) > MOST then n:fail('input: wanted at most %d steps of an LSTM that is computed step by step, got %d', MOST, x:size(2)) end
@@ -114,8 +113,7 @@ function ops.UNIDIRECTIONAL_SEQUENCE_LSTM(n)
 	if act ~= 'tanh' then n:fail('activation: wanted tanh, got %s', act or 'none') end
 	if n:option('diagonal', false) then n:fail 'diagonal_recurrent_tensors: wanted false, got true' end
 	local major = n:option('time_major', false)
-	local shape = {n:any(1):size()}
-	local in_codes = recurrence.is_lstm(n) and (shape[major and 1 or 2] or 0) <= MOST_CODES
+	local in_codes = recurrence.is_lstm(n)
 	local x = in_codes and n:plain(1) or n:real_plain(1)
 	if x:dim() ~= 3 then n:fail('input: wanted 3 axes, got %d', x:dim()) end
 	if major then x = x:transpose(1, 2) end
