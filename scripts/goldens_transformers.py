@@ -24,6 +24,9 @@ MODELS = {
         "original_max_position_embeddings": 16})),
     "llama_yarn": T.LlamaForCausalLM(T.LlamaConfig(**SMALL, tie_word_embeddings=True, rope_parameters={
         "rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 8})),
+    **{"llama_longrope%d" % original: T.LlamaForCausalLM(T.LlamaConfig(**SMALL, tie_word_embeddings=True, rope_parameters={
+        "rope_type": "longrope", "rope_theta": 100.0, "short_factor": [1.0, 1.5], "long_factor": [2.0, 6.5],
+        "original_max_position_embeddings": original})) for original in (4, 16)},  # of 7 tokens: the long divisors, the short ones
     "bert": T.BertForMaskedLM(T.BertConfig(**BERT)),
     "distilbert": T.DistilBertForMaskedLM(T.DistilBertConfig(vocab_size=20, dim=16, hidden_dim=24, n_layers=2, n_heads=4, max_position_embeddings=32)),
     "gpt2": T.GPT2LMHeadModel(T.GPT2Config(vocab_size=20, n_embd=16, n_layer=2, n_head=4, n_positions=32, bos_token_id=1, eos_token_id=1)),

@@ -8,8 +8,9 @@ local rotary = {}
 
 ---------------------------------------------------------------- rules
 
--- Each rule: numbers that it wants (false: without a default), and pair(s, f, i, n, theta), the frequency of pair i (from 0) whose plain one is f;
--- amplitude(s), a factor of cosines and sines. s: the numbers.
+-- Each rule: numbers that it wants (false: without a default), lists of a number for each pair, and pair(s, f, i, n, theta, long), the frequency
+-- of pair i (from 0) whose plain one is f; amplitude(s), a factor of cosines and sines. s: the numbers. long: whether the call has a position
+-- beyond the original context, of rules that ask (`lengths`).
 local rules = {}
 rotary.rules = rules
 
@@ -48,8 +49,19 @@ rules.yarn = {numbers = {factor = false, original = false, betafast = 32, betasl
 		return s.factor <= 1 and 1 or 0.1 * math.log(s.factor) + 1
 	end}
 
+-- LongRoPE (arXiv 2402.13753): a divisor for each pair, others for texts that are longer than the original context.
+rules.longrope = {numbers = {factor = 1, original = false, attentionfactor = 0}, lists = {'short', 'long'}, lengths = true,
+	check = function(s)
+		if s.original <= 1 then return ('original: wanted a number above 1, got %g'):format(s.original) end
+	end,
+	pair = function(s, f, i, _, _, long) return f / (long and s.long or s.short)[i + 1] end,
+	amplitude = function(s)
+		if s.attentionfactor ~= 0 then return s.attentionfactor end
+		return s.factor <= 1 and 1 or math.sqrt(1 + math.log(s.factor) / math.log(s.original))
+	end}
+
 -- A divisor for each pair, as .gguf files of Llama 3.1 have.
-rules.factors = {numbers = {}, list = true, pair = function(s, f, i) return f / s.factors[i + 1] end}
+rules.factors = {numbers = {}, lists = {'factors'}, pair = function(s, f, i) return f / s.factors[i + 1] end}
 
 ---------------------------------------------------------------- options
 
@@ -61,16 +73,23 @@ function rotary.known()
 	return table.concat(names, ' ')
 end
 
-local function check_factors(class, list, pairs_of)
+local function check_list(class, name, list, pairs_of)
 	if type(list) ~= 'table' or #list ~= pairs_of then
-		base.fail('%s: ropescaling: factors: wanted a list of %d numbers, got %s', class, pairs_of, type(list) == 'table' and 'another number of them' or base.describe(list))
+		base.fail('%s: ropescaling: %s: wanted a list of %d numbers, got %s', class, name, pairs_of, type(list) == 'table' and 'another number of them' or base.describe(list))
 	end
 	local copy = {}
 	for i, value in ipairs(list) do
-		copy[i] = arguments.number(class, ('ropescaling: factors[%d]'):format(i), value, -math.huge, math.huge, true)
-		if value == 0 then base.fail('%s: ropescaling: factors[%d]: wanted another number than 0', class, i) end
+		copy[i] = arguments.number(class, ('ropescaling: %s[%d]'):format(name, i), value, -math.huge, math.huge, true)
+		if value == 0 then base.fail('%s: ropescaling: %s[%d]: wanted another number than 0', class, name, i) end
 	end
 	return copy
+end
+
+local function has_list(rule, name)
+	for _, list in ipairs(rule.lists or {}) do
+		if list == name then return true end
+	end
+	return false
 end
 
 -- A checked copy of {type=, …}; n: the numbers that are turned.
@@ -80,7 +99,7 @@ function rotary.check(class, given, n)
 	if not rule then base.fail('%s: ropescaling: type: wanted one of %s, got %s', class, rotary.known(), base.describe(given.type)) end
 	local s = {type = given.type}
 	for name in pairs(given) do
-		if name ~= 'type' and rule.numbers[name] == nil and not (rule.list and name == 'factors') then
+		if name ~= 'type' and rule.numbers[name] == nil and not has_list(rule, name) then
 			base.fail("%s: ropescaling: wanted options of '%s', got '%s'", class, given.type, base.word(tostring(name)))
 		end
 	end
@@ -92,7 +111,7 @@ function rotary.check(class, given, n)
 		if number == 0 and default ~= 0 and name ~= 'truncate' then base.fail('%s: ropescaling: %s: wanted a number above 0, got 0', class, name) end
 		s[name] = number
 	end
-	if rule.list then s.factors = check_factors(class, given.factors, n // 2) end
+	for _, name in ipairs(rule.lists or {}) do s[name] = check_list(class, name, given[name], n // 2) end
 	local wrong = rule.check and rule.check(s)
 	if wrong then base.fail('%s: ropescaling: %s', class, wrong) end
 	return s
@@ -101,11 +120,11 @@ end
 ---------------------------------------------------------------- tables
 
 -- The frequencies of n / 2 pairs, and the factor of cosines and sines. s: nil for the plain ones.
-function rotary.frequencies(s, theta, n)
+function rotary.frequencies(s, theta, n, long)
 	local list, rule = {}, s and rules[s.type]
 	for i = 0, n // 2 - 1 do
 		local f = theta ^ (-2.0 * i / n)
-		list[i + 1] = rule and rule.pair(s, f, i, n, theta) or f
+		list[i + 1] = rule and rule.pair(s, f, i, n, theta, long) or f
 	end
 	return list, rule and rule.amplitude and rule.amplitude(s) or 1
 end
@@ -131,10 +150,10 @@ end
 
 local FEWEST = 64
 local made = setmetatable({}, {__mode = 'v'})    -- layers with the same frequencies share their tables
-local of_layer = setmetatable({}, {__mode = 'k'}) -- device -> tables, by the layer's rule
+local of_layer = setmetatable({}, {__mode = 'k'}) -- device (and whether long) -> tables, by the layer's rule
 
-local function longer(s, theta, n, count, device)
-	local frequencies, amplitude = rotary.frequencies(s, theta, n)
+local function longer(s, theta, n, count, device, long)
+	local frequencies, amplitude = rotary.frequencies(s, theta, n, long)
 	local key, most = ('%s %.17g %s'):format(device, amplitude, table.concat(frequencies, ' ')), FEWEST
 	if not made[key] or made[key].count < count then
 		while most < count do most = 2 * most end
@@ -143,12 +162,14 @@ local function longer(s, theta, n, count, device)
 	return made[key]
 end
 
--- Cosines and sines of positions start … start + t - 1. s is what rotary.check returned.
-function rotary.tables(s, theta, n, start, t, device)
-	local mine = of_layer[s] or {}
+-- Cosines and sines of positions start … start + t - 1. s is what rotary.check returned; last: the last position of the call, if these are
+-- those of a whole cache.
+function rotary.tables(s, theta, n, start, t, device, last)
+	local mine, long = of_layer[s] or {}, rules[s.type].lengths and (last or start + t - 1) > s.original
+	local key = long and device .. ' long' or device
 	of_layer[s] = mine
-	if not mine[device] or mine[device].count < start + t - 1 then mine[device] = longer(s, theta, n, start + t - 1, device) end
-	return mine[device][1]:narrow(1, start, t), mine[device][2]:narrow(1, start, t)
+	if not mine[key] or mine[key].count < start + t - 1 then mine[key] = longer(s, theta, n, start + t - 1, device, long) end
+	return mine[key][1]:narrow(1, start, t), mine[key][2]:narrow(1, start, t)
 end
 
 return rotary

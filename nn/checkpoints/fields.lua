@@ -37,6 +37,17 @@ function fields:number(key, default)
 	return value + 0.0
 end
 
+-- A list of so many of them.
+function fields:numbers(key, count)
+	local list, copy = self:get(key), {}
+	if type(list) ~= 'table' or #list ~= count then wrong(self, key, ('a list of %d numbers'):format(count), list) end
+	for i, value in ipairs(list) do
+		if type(value) ~= 'number' or not (value > 0 and value < math.huge) then wrong(self, key, 'numbers above 0', value) end
+		copy[i] = value + 0.0
+	end
+	return copy
+end
+
 function fields:flag(key, default)
 	local value = self:get(key)
 	if value == nil then value = default end

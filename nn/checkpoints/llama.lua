@@ -31,7 +31,7 @@ end
 local SILU = {silu = true, swish = true}
 
 -- Within the context of the model, `dynamic` changes nothing.
-local ROPE = {default = 'default', dynamic = 'default', linear = 'linear', llama3 = 'llama3', yarn = 'yarn'}
+local ROPE = {default = 'default', dynamic = 'default', linear = 'linear', llama3 = 'llama3', yarn = 'yarn', longrope = 'longrope'}
 
 -- YaRN's factor of cosines and sines, where two powers of the scale give it.
 local function amplitude(s, factor)
@@ -41,16 +41,20 @@ local function amplitude(s, factor)
 	return scale 'mscale' / scale 'mscale_all_dim'
 end
 
-local function scaling_of(c, s)
+-- pairs_of: of a head.
+local function scaling_of(c, s, pairs_of)
 	local kind = s:choice(s:get 'rope_type' and 'rope_type' or s:get 'type' and 'type' or 'rope_type', ROPE, 'default')
 	if kind == 'default' then return nil end
 	local context = c:size('max_position_embeddings', 2048)
 	local original = (c:get 'original_max_position_embeddings' and c or s):size('original_max_position_embeddings', context)
-	local o = {type = kind, factor = s:number('factor', kind == 'yarn' and context / original or nil)}
+	local o = {type = kind, factor = s:number('factor', (kind == 'yarn' or kind == 'longrope') and context / original or nil)}
 	if kind ~= 'linear' then o.original = original end
 	if kind == 'llama3' then
 		o.lowfreqfactor, o.highfreqfactor = s:number 'low_freq_factor', s:number 'high_freq_factor'
 		if o.highfreqfactor <= o.lowfreqfactor then s:fail('high_freq_factor: wanted more than low_freq_factor, got %g', o.highfreqfactor) end
+	elseif kind == 'longrope' then
+		o.short, o.long = s:numbers('short_factor', pairs_of), s:numbers('long_factor', pairs_of)
+		o.attentionfactor = s:get 'attention_factor' and s:number 'attention_factor' or nil
 	elseif kind == 'yarn' then
 		o.betafast, o.betaslow, o.truncate = s:number('beta_fast', 32), s:number('beta_slow', 1), s:flag('truncate', true)
 		o.attentionfactor = amplitude(s, o.factor)
@@ -68,7 +72,7 @@ local function rope_of(c, o)
 		end
 	end
 	o.ropebase = (rope:get 'rope_theta' and rope or c):number('rope_theta', 10000)
-	o.ropescaling = scaling and scaling_of(c, scaling) or nil
+	o.ropescaling = scaling and scaling_of(c, scaling, o.headsize // 2) or nil
 end
 
 -- Options of nn.Transformer by config.json.

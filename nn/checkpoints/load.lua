@@ -165,7 +165,7 @@ with weights of 16 bits activations are float32. Large ones are the mapped file 
 the codes of GPTQ, AWQ and compressed-tensors (pack-quantized, int-quantized); m:save 'folder/' packs them again, or
 writes the floats that m:dequantize() gives. What the model cannot compute (other
 architectures and rules of rotary positions, experts) is an error, as is every tensor that is missing or left over. Scaled rotary
-positions are linear, llama3, yarn, and dynamic, which within the model's context is none; windows are those of Mistral and Qwen2.
+positions are linear, llama3, yarn, longrope, and dynamic, which within the model's context is none; windows are those of Mistral and Qwen2.
 
 Token numbers count from 1: they are those of other programs plus one, as `data.tokenizer` gives them. m:generate takes text where the file or
 folder has a tokenizer, and knows the tokens that end a text.]],

@@ -27,14 +27,14 @@ local function at_once(self, cache, with)
 	return cache.at.ragged or cache.kspec ~= nil or cache.vspec ~= nil or not rawget(self, 'sites') and cache.k:device() == 'cpu'
 end
 
--- Tables of cosines and sines for all positions of the cache, where frequencies are scaled.
-local function turning(self, cache)
+-- Tables of cosines and sines for all positions of the cache, where frequencies are scaled; t: new ones.
+local function turning(self, cache, t)
 	if not self.ropescaling then return nil, nil end
-	return rotary.tables(self.ropescaling, self.base or 10000.0, self.ropedims or self.headsize, 1, cache.k:size(3), cache.k:device())
+	return rotary.tables(self.ropescaling, self.base or 10000.0, self.ropedims or self.headsize, 1, cache.k:size(3), cache.k:device(), cache.at.n + t)
 end
 
 local function continued(self, x, cache)
-	local cos, sin = turning(self, cache)
+	local cos, sin = turning(self, cache, x:size(2))
 	local q, k, v, starts = self.query(x), self.key(x), self.value(x), cache.at.starts
 	if cache.away then q, k, v, starts = q:to 'cpu', k:to 'cpu', v:to 'cpu', starts:to 'cpu' end
 	local y = nn.cachedattention(q, k, v, cache.k, cache.v, starts, {heads = self.heads,
@@ -82,8 +82,9 @@ memory if it is another. Options of a call come last: m(x, {mask=, lengths=}), m
 causal: no position attends to later ones. kvheads: fewer heads of keys and values, each shared by several of the query
 (grouped-query attention). headsize: the width of a head, where it is not size / heads. rope: rotary positions (nn.rope) of queries
 and keys; ropescaling= changes their frequencies for longer texts: {type='linear', factor=}, {type='llama3', factor=, lowfreqfactor=,
-highfreqfactor=, original=}, {type='yarn', factor=, original=, betafast=32, betaslow=1, attentionfactor=, truncate=true} or {type='factors',
-factors={…}}, a divisor for each pair; original= is the context before.
+highfreqfactor=, original=}, {type='yarn', factor=, original=, betafast=32, betaslow=1, attentionfactor=, truncate=true}, {type='factors',
+factors={…}}, a divisor for each pair, or {type='longrope', short={…}, long={…}, original=, factor=1, attentionfactor=}, whose long divisors are those
+of calls with a position beyond original= (keys that a cache has stay as they were); original= is the context before.
 m(x, cache) with a cache of m:cache(B, n) continues after what earlier calls have seen; m:cache(B, n, 'int8') keeps codes, with a
 scale for each position of a head, or for blocks of it ('int4:32'); also float16, and {k='int8', v='int4:32'}.]],
 	options = {{'causal', 'true or false', 'default false'}, {'kvheads', 'integer', 'heads of keys and values (default: heads)'},
@@ -92,7 +93,7 @@ scale for each position of a head, or for blocks of it ('int4:32'); also float16
 		{'base', 'number', 'of the rotary positions (default 10000)'},
 		{'ropestyle', 'text', "of nn.rope: 'pairs' (default) or 'half', as in Hugging Face's models"},
 		{'ropedims', 'integer', 'numbers of a head that rope turns (default: all)'},
-		{'ropescaling', 'any', "a table {type=, factor=, …}: frequencies of rope by a rule of transformers: linear, llama3, yarn, or given factors"},
+		{'ropescaling', 'any', "a table {type=, factor=, …}: frequencies of rope by a rule of transformers: linear, llama3, yarn, longrope, or given factors"},
 		{'window', 'integer', 'positions attend only to those less than this far away (default: all)'},
 		{'softcap', 'number', 'scores become softcap * tanh(score / softcap)'},
 		{'scale', 'number', 'factor of the scores (default 1 / sqrt(headsize))'},

@@ -52,6 +52,7 @@ local function scaled_rope(a, keys)
 		keys['rope.scaling.attn_factor'] = amplitude / (s.factor <= 1 and 1 or 0.1 * math.log(s.factor) + 1)
 		return nil
 	end
+	if s.type == 'longrope' then fail 'gguf: ropescaling: wanted frequencies that are the same for all lengths of texts, got longrope' end
 	local plain, list = rotary.frequencies(nil, a.base or 10000.0, a.headsize), rotary.frequencies(s, a.base or 10000.0, a.headsize)
 	for i, f in ipairs(plain) do list[i] = f / list[i] end
 	return tensor(list)

@@ -34,6 +34,46 @@ for number, case in ipairs(CASES) do
 	end)
 end
 
+-- Frequencies of transformers 5.24 again: seq_len 64 and 65.
+local LONG = {type = 'longrope', original = 64, factor = 4, short = {1, 1, 1.5, 2, 2, 3, 4, 5}, long = {1, 2, 3, 4, 6, 8, 12, 20}}
+local FREQUENCIES = {{1, 0.4598633, 0.1409828, 0.04862462, 0.02236068, 0.006855237, 0.002364354, 0.0008698237},
+	{1, 0.2299316, 0.07049142, 0.02431231, 0.00745356, 0.002570714, 0.000788118, 0.0002174559}}
+local AMPLITUDE = 1.154701
+
+it('longrope: the long divisors for calls beyond the original context', function()
+	local m = nn.Attention(16, 1, {rope = true, causal = true, base = 500, ropescaling = LONG}):eval()
+	local x = tensor.randn(2, 70, 16)
+	local function turned(y, from, t, which)
+		local angle = tensor.zeros {t, 8, dtype = 'float64'}
+		for i, f in ipairs(FREQUENCIES[which]) do angle:select(2, i):copy_(tensor.arange(from - 1, from + t - 2):to 'float64' * f) end
+		return nn.rope(y:unsqueeze(2):narrow(3, from, t), (angle:cos() * AMPLITUDE):to 'float32', (angle:sin() * AMPLITUDE):to 'float32')
+	end
+	local function want(t, parts) -- {from, t, which} of keys; queries as the last
+		local q, k, v, list = m.query(x), m.key(x), m.value(x):narrow(2, 1, t), {}
+		for i, p in ipairs(parts) do list[i] = turned(k, p[1], p[2], p[3]) end
+		local last = parts[#parts]
+		local all = tensor.cat(list, {axis = 3})
+		local mask = tensor.arange(last[1], last[1] + last[2] - 1):view(last[2], 1):ge(tensor.arange(1, t):view(1, t))
+		return m.out(nn.attention(turned(q, last[1], last[2], last[3]), all, v:unsqueeze(2), {mask = mask}):squeeze(2))
+	end
+	local function near(a, b) assert((a - b):abs():max():item() < 2e-5) end
+	near(m(x:narrow(2, 1, 64)), want(64, {{1, 64, 1}}))
+	near(m(x), want(70, {{1, 70, 2}}))
+	for _, spec in ipairs {false, 'float32'} do -- keys of a cache stay as they were
+		tensor.nograd(function()
+			local cache = spec and m:cache(2, 70, spec) or m:cache(2, 70)
+			near(m(x:narrow(2, 1, 60), cache), want(60, {{1, 60, 1}}))
+			near(m(x:narrow(2, 61, 4), cache), want(64, {{1, 60, 1}, {61, 4, 1}}))
+			near(m(x:narrow(2, 65, 1), cache), want(65, {{1, 64, 1}, {65, 1, 2}}))
+			near(m(x:narrow(2, 66, 5), cache), want(70, {{1, 64, 1}, {65, 1, 2}, {66, 5, 2}}))
+		end)
+	end
+	for _, t in ipairs {64, 70} do
+		local part = x:narrow(2, 1, t):contiguous()
+		assert(graph.trace(m, part):run(part):eq(m(part)):all():item())
+	end
+end)
+
 it('in a Transformer, with windows and softcap', function()
 	tensor.seed(3)
 	local o = {vocab = 7, d = 8, heads = 2, layers = 2, position = 'rope', ropescaling = {type = 'linear', factor = 2}, window = {0, 3}, softcap = 5}
@@ -60,8 +100,11 @@ end
 
 it('wrong options', function()
 	local function with(s, want) refused(want, {rope = true, ropescaling = s}) end
-	with({type = 'longrope'}, "ropescaling: type: wanted one of factors linear llama3 yarn, got 'longrope'")
-	with({}, 'ropescaling: type: wanted one of factors linear llama3 yarn, got nil')
+	with({type = 'su'}, "ropescaling: type: wanted one of factors linear llama3 longrope yarn, got 'su'")
+	with({}, 'ropescaling: type: wanted one of factors linear llama3 longrope yarn, got nil')
+	with({type = 'longrope', original = 64}, 'ropescaling: short: wanted a list of 8 numbers, got nil')
+	with({type = 'longrope', original = 64, short = LONG.short, long = {1}}, 'ropescaling: long: wanted a list of 8 numbers, got another number of them')
+	with({type = 'longrope', original = 1, short = LONG.short, long = LONG.long}, 'ropescaling: original: wanted a number above 1, got 1')
 	with(5, 'ropescaling: wanted a table {type=, …}, got')
 	with({type = 'linear'}, 'ropescaling: factor: wanted a finite number of at least 0, got nil')
 	with({type = 'linear', factor = 0}, 'ropescaling: factor: wanted a number above 0, got 0')

@@ -9,6 +9,8 @@ local GOLDEN = {
 	llama_bias = {0.14330076, 0.038715363, -0.10880286, -0.11164583, 0.078723893, -56.438405},
 	llama3 = {0.072409123, -0.012877523, -0.2304969, -0.40492561, -0.16940461, -205.41546},
 	yarn = {0.072409123, -0.012877523, -0.23083416, -0.40475801, -0.16947073, -205.43281},
+	longrope4 = {0.072409123, -0.012877523, -0.23141846, -0.40359199, -0.16925021, -205.17188},
+	longrope16 = {0.072409123, -0.012877523, -0.23079267, -0.40479282, -0.1694528, -205.43697},
 	mistral = {0.22074507, 0.13601145, -0.14853339, -0.47355017, -0.12063935, -66.754625},
 }
 
@@ -30,6 +32,8 @@ it('scaled rotary positions', function()
 	check('"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 16',
 		{type = 'llama3', factor = 8, lowfreqfactor = 1, highfreqfactor = 4, original = 16})
 	check('"rope_type": "yarn", "factor": 4', {type = 'yarn', factor = 4, original = 32, betafast = 32, betaslow = 1, truncate = 1, attentionfactor = 0})
+	check('"type": "longrope", "short_factor": [1, 2], "long_factor": [3, 4], "original_max_position_embeddings": 8', {type = 'longrope', factor = 4, original = 8})
+	check('"type": "longrope", "short_factor": [1, 2], "long_factor": [3, 4], "factor": 2, "attention_factor": 1.5', {factor = 2, original = 32, attentionfactor = 1.5})
 	check('"type": "yarn", "original_max_position_embeddings": 8', {type = 'yarn', factor = 4, original = 8})
 	check('"type": "yarn", "factor": 4, "beta_fast": 8, "beta_slow": 0.5, "attention_factor": 0.9, "truncate": false',
 		{betafast = 8, betaslow = 0.5, attentionfactor = 0.9, truncate = 0})
@@ -41,6 +45,11 @@ it('the logits of scaled positions', function()
 	tools.check(nn.load(tools.folder(config:format('llama3', '"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 16'),
 		tools.llama {})), GOLDEN.llama3)
 	tools.check(nn.load(tools.folder(config:format('yarn', '"original_max_position_embeddings": 8'), tools.llama {})), GOLDEN.yarn)
+	for _, original in ipairs {4, 16} do -- of 7 tokens: the long divisors, the short ones
+		local rope = (', "tie_word_embeddings": true, "rope_parameters": {"rope_type": "longrope", "rope_theta": 100.0, "short_factor": [1.0, 1.5], ' ..
+			'"long_factor": [2.0, 6.5], "original_max_position_embeddings": %d}'):format(original)
+		tools.check(nn.load(tools.folder(CONFIG:format('llama', rope), tools.llama {})), GOLDEN['longrope' .. original])
+	end
 end)
 
 it('windows', function()
@@ -171,7 +180,10 @@ local function refused(extra, t, want)
 end
 
 it('what the model cannot compute is an error', function()
-	refused(', "rope_scaling": {"type": "longrope"}', nil, "rope_scaling: type: wanted default or dynamic or linear or llama3 or yarn, got 'longrope'")
+	refused(', "rope_scaling": {"type": "su"}', nil, "rope_scaling: type: wanted default or dynamic or linear or llama3 or longrope or yarn, got 'su'")
+	refused(', "rope_scaling": {"type": "longrope", "short_factor": [1, 2]}', nil, 'rope_scaling: long_factor: wanted a list of 2 numbers, got none')
+	refused(', "rope_scaling": {"type": "longrope", "short_factor": [1, 2, 3], "long_factor": [1, 2]}', nil, 'short_factor: wanted a list of 2 numbers, got')
+	refused(', "rope_scaling": {"type": "longrope", "short_factor": [1, 0], "long_factor": [1, 2]}', nil, 'short_factor: wanted numbers above 0, got 0')
 	refused(', "rope_scaling": {"type": "linear"}', nil, 'rope_scaling: factor: wanted a number above 0, got none')
 	refused(', "rope_parameters": {"rope_type": "llama3", "rope_theta": 10000, "factor": 8}', nil, 'low_freq_factor: wanted a number above 0, got none')
 	refused(', "rope_scaling": {"type": "llama3", "factor": 8, "low_freq_factor": 4, "high_freq_factor": 4}', nil, 'high_freq_factor: wanted more than low_freq_factor, got 4')

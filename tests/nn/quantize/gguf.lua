@@ -53,6 +53,11 @@ it('scaled rotary positions, windows', function()
 	for key, value in pairs(LLAMA) do o[key] = value end
 	local ok, message = pcall(quant.gguf, nn.Transformer(o), {file = FILE})
 	assert(not ok and message:find('gguf: wanted attention without softcap', 1, true), message)
+	local ones = {}
+	for i = 1, nn.Transformer(LLAMA)[1].attention.headsize // 2 do ones[i] = 1 end
+	o.softcap, o.ropescaling = nil, {type = 'longrope', original = 8, short = ones, long = ones}
+	ok, message = pcall(quant.gguf, nn.Transformer(o), {file = FILE})
+	assert(not ok and message:find('ropescaling: wanted frequencies that are the same for all lengths of texts, got longrope', 1, true), message)
 end)
 
 it('a file that was read is written again', function()
