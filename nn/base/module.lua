@@ -51,7 +51,7 @@ local function new(class)
 	return setmetatable({[PARTS] = parts, training = true, name = false}, class.meta)
 end
 
-module.modes = {} -- name -> how a quantized layer runs: function(m, q, …); filled by nn/quantize/modes.lua
+module.modes = {} -- name -> how a quantized layer runs: function(m, q, …); filled by nn/base/modes.lua
 
 -- The module itself, without its hook.
 function module.run(m, ...)

@@ -9,6 +9,7 @@ local fields = internal.import 'nn/checkpoints/fields'
 local json = internal.import 'interp/prelude/json'
 local initial = internal.import 'nn/base/initial'
 local module = internal.import 'nn/base/module'
+internal.import 'nn/base/modes'
 local place = internal.import 'nn/checkpoints/place'
 local sources = internal.import 'nn/checkpoints/sources'
 local doc, fail, describe = base.doc, base.fail, base.describe
@@ -72,6 +73,28 @@ local function unpacked(c, architecture, t)
 	return p.left, p.kept
 end
 
+-- Whether a name of the file is that of a head, which has no prefix.
+local function is_outside(architecture, name)
+	for _, pattern in ipairs(architecture.outside or {'^lm_head%.'}) do
+		if name:find(pattern) then return true end
+	end
+	return false
+end
+
+-- Lets layers quantize their inputs as the file says it.
+local function quantize_inputs(m, architecture, packed, prefix)
+	place.layers(m, architecture, 'huggingface', function(layer, theirs)
+		local kept = packed[is_outside(architecture, theirs) and theirs or prefix .. theirs] or packed[theirs]
+		local input = kept and kept.kinds and kept.kinds.input
+		if not input then return end
+		local weight = layer.weight:spec()
+		rawset(layer, 'quantized', {mode = input.mode, weight = weight, input = input.input, inputs = {input.input}, rows = input.rows})
+		rawset(layer, 'frozen', input.mode)
+		rawset(layer, 'said', ('%s, weight %s, input %s%s'):format(input.mode, weight.name, input.input.name, input.rows and ' by ' .. input.rows or ''))
+	end)
+	module.mark_codes(m)
+end
+
 local function load_folder(folder)
 	local c, tensors = sources.folder(folder)
 	local architecture = c:choice('model_type', known.huggingface)
@@ -80,6 +103,7 @@ local function load_folder(folder)
 	local o = architecture.of_huggingface(c, t)
 	o.packed = packed
 	local m = finish(architecture, o, t, folder, 'huggingface')
+	if packed then quantize_inputs(m, architecture, packed, m.origin.prefix or '') end
 	m.origin.config, m.origin.packed, m.origin.shards = c.text, packed, getmetatable(given).shards
 	ends.of_folder(m.origin, folder, c.values)
 	return m
@@ -99,14 +123,6 @@ local function load_llama2c(file)
 	local o, t = internal.import 'nn/checkpoints/llama2c'.read(tensor.load(file))
 	if not o then fail('load: %s: wanted a checkpoint of llama2.c, got another file', file) end
 	return finish(known.gguf.llama, o, t, file, 'gguf')
-end
-
--- Whether a name of the file is that of a head, which has no prefix.
-local function is_outside(architecture, name)
-	for _, pattern in ipairs(architecture.outside or {'^lm_head%.'}) do
-		if name:find(pattern) then return true end
-	end
-	return false
 end
 
 -- Names of the file in place of those that architectures use.
@@ -162,7 +178,8 @@ A folder of Hugging Face has config.json and model.safetensors, or model.safeten
 one; a .bin file is a checkpoint of llama2.c (version 0). Architectures: llama (also mistral), qwen2, gpt2; bert and distilbert, which are nn.Encoder, with the heads that the file has
 for masked tokens, sequences, tokens or answers. Parameters keep their dtypes;
 with weights of 16 bits activations are float32. Large ones are the mapped file (`tensor.load`, map=true). Quantized tensors stay as they are in the file: those of .gguf, and in folders
-the codes of GPTQ, AWQ and compressed-tensors (pack-quantized, int-quantized); m:save 'folder/' packs them again, or
+the codes of GPTQ, AWQ and compressed-tensors (pack-quantized, int-quantized, whose layers quantize their inputs where the file
+says so: w8a8, by token or static); m:save 'folder/' packs them again, or
 writes the floats that m:dequantize() gives. What the model cannot compute (other
 architectures and rules of rotary positions, experts) is an error, as is every tensor that is missing or left over. Scaled rotary
 positions are linear, llama3, yarn, longrope, and dynamic, which within the model's context is none; windows are those of Mistral and Qwen2.

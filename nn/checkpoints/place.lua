@@ -96,6 +96,16 @@ function place.load(m, architecture, o, given, from, kind, file)
 	return m, left
 end
 
+-- Calls f(layer, name there) for each layer with a weight that the architecture names.
+function place.layers(m, architecture, kind, f)
+	local rows = indexed(architecture.names)
+	module.walk(m, function(name, inner)
+		local row, number = row_of(rows, name .. '.weight')
+		local theirs = row and row[kind]
+		if theirs then f(inner, ((number and theirs:format(number) or theirs):gsub('%.weight$', ''))) end
+	end)
+end
+
 -- The tensors of the model under the names of `kind`, and these names in order; ours, a table, receives name there -> name here.
 function place.state(m, architecture, o, kind, ours)
 	local rows, all, order = indexed(architecture.names), {}, {}

@@ -5,7 +5,7 @@
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local module = internal.import 'nn/base/module'
-internal.import 'nn/quantize/modes'
+internal.import 'nn/base/modes'
 local codes = internal.import 'nn/graph/codes'
 local core = internal.import 'nn/graph/core'
 local decide = internal.import 'nn/graph/decide'

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- compressed-tensors, formats 'pack-quantized' and 'int-quantized': weight_packed (outputs, words of inputs) has signed codes plus half of their
 -- range, one after the other also across words, `weight` has them in int8; weight_scale is (outputs, groups), with one group for channels; zero points are there for asymmetric ones, packed
--- along the outputs or as int8; weight_g_idx has the group of each input (actorder 'group'). w = (q - zero) * scale.
+-- along the outputs or as int8; weight_g_idx has the group of each input (actorder 'group'). w = (q - zero) * scale. Inputs of 8 bits (w8a8) have
+-- scales that are found at each call, or input_scale and input_zero_point of the whole tensor.
 local _, internal = ...
 local compressed = {method = 'compressed-tensors'}
 
@@ -49,6 +50,26 @@ local function plain_layer(p, layer)
 	return codes, 8, p:take(layer, 'weight_zero_point')
 end
 
+-- How the inputs of a layer become codes: what nn/base/modes.lua takes; nil: they stay floats. kinds: how the file has it.
+local function input_of(p, layer, a, kinds)
+	if not a then return nil end
+	local scheme = a.symmetric and 'symmetric' or 'asymmetric'
+	if a.dynamic then return {mode = 'dynamic', rows = a.strategy, input = quant.spec {dtype = 'int8', scheme = scheme, quant_min = -128}} end
+	local scale, zero = p:take(layer, 'input_scale'), p:take(layer, 'input_zero_point')
+	if not scale or scale:nelem() ~= 1 or not quant.dtype(scale:dtype()).float then
+		p:fail('%s.input_scale: wanted one number, got %s', layer, scale and internal.describe(scale) or 'none')
+	end
+	if zero and (zero:nelem() ~= 1 or quant.dtype(zero:dtype()).float) then p:fail('%s.input_zero_point: wanted one integer, got %s', layer, internal.describe(zero)) end
+	if not a.symmetric and not zero then p:fail('%s.input_zero_point: wanted one integer, got none', layer) end
+	kinds.input_scale, kinds.input_zero_point = scale, zero
+	local value, point = scale:to('float32'):sum():item(), zero and zero:sum():item() or 0
+	if not (value > 0 and value < math.huge) then p:fail('%s.input_scale: wanted a finite number above 0, got %g', layer, value) end
+	if point < -128 or point > 127 or a.symmetric and point ~= 0 then
+		p:fail('%s.input_zero_point: wanted %s, got %d', layer, a.symmetric and '0' or '-128 to 127', point)
+	end
+	return {mode = 'static', input = quant.spec {dtype = 'int8', scheme = scheme, quant_min = -128, scale = value, zero_point = not a.symmetric and point or nil}}
+end
+
 -- Signed zero points are codes from the bottom of the range.
 local function read_layer(p, layer, known, packed)
 	local codes, bits, zero, shape
@@ -66,12 +87,31 @@ local function read_layer(p, layer, known, packed)
 		local half = 1 << (bits - 1)
 		codes, zero = (codes:to 'int32' + half):to 'uint8', zero:to 'int32' + half
 	end
+	kinds.input = input_of(p, layer, known.input, kinds)
 	p:put(layer, {codes = codes, bits = bits, scale = scale, zero = zero, group = group, kinds = kinds, order = g and p:order(layer, 'weight_g_idx', g, inputs, group)})
 end
 
 local STRATEGIES = {group = 'group', channel = 'channel'}
 
--- Bits and sizes of groups of all kinds of layers.
+-- The description of inputs of 8 bits; false: floats.
+local function activations(group)
+	if not group:get 'input_activations' then return false end
+	local a = group:inner 'input_activations'
+	a:choice('type', {int = true}, 'int')
+	if a:size('num_bits', 8) ~= 8 then a:fail('num_bits: wanted 8, got %d', a:size 'num_bits') end
+	local dynamic = a:flag('dynamic', false)
+	return {dynamic = dynamic, symmetric = a:flag('symmetric', true),
+		strategy = a:choice('strategy', dynamic and {token = 'token', tensor = 'tensor'} or {tensor = 'tensor'}, 'tensor')}
+end
+
+local function same_input(a, b)
+	for _, key in ipairs {'dynamic', 'symmetric', 'strategy'} do
+		if (a and a[key]) ~= (b and b[key]) then return false end
+	end
+	return true
+end
+
+-- Bits and sizes of groups of all kinds of layers, and how their inputs are.
 local function known_of(c)
 	local known, groups = {bits = {}, groups = {}}, c:inner 'config_groups'
 	local names = {}
@@ -79,7 +119,10 @@ local function known_of(c)
 	table.sort(names)
 	for _, name in ipairs(names) do
 		local group = groups:inner(name)
-		if group:get 'input_activations' then group:fail 'input_activations: wanted none, got some' end
+		local input = activations(group)
+		if known.input ~= nil and not same_input(known.input, input) then group:fail 'input_activations: wanted the same for all groups, got others' end
+		known.input = input
+		if group:get 'output_activations' then group:fail 'output_activations: wanted none, got some' end
 		local w = group:inner 'weights'
 		w:choice('type', {int = true}, 'int')
 		local bits = w:size('num_bits', 8)
@@ -91,6 +134,7 @@ local function known_of(c)
 end
 
 function compressed.read(c, p)
+	if c:get 'kv_cache_scheme' then c:fail 'kv_cache_scheme: wanted none, got some' end
 	local packed, known = c:choice('format', FORMATS) == 'packed', known_of(c)
 	for _, layer in ipairs(p:layers(packed and 'weight_packed' or 'weight_scale')) do read_layer(p, layer, known, packed) end
 end
@@ -100,6 +144,7 @@ function compressed.write(c, p, layer)
 	local packed, w = c:choice('format', FORMATS) == 'packed', p:opened(layer)
 	local half, name = 1 << (w.bits - 1), layer .. '.'
 	p.left[name .. 'weight_scale'], p.left[name .. 'weight_g_idx'] = w.scale, w.kinds.g and w.groups:to(w.kinds.g) or nil
+	p.left[name .. 'input_scale'], p.left[name .. 'input_zero_point'] = w.kinds.input_scale, w.kinds.input_zero_point
 	if not packed then
 		p.left[name .. 'weight'] = (w.codes:to 'int32' - half):to 'int8'
 		p.left[name .. 'weight_zero_point'] = w.kinds.zero and (w.zero - half):to(w.kinds.zero) or nil

@@ -10,7 +10,7 @@ local qat = internal.import 'nn/quantize/qat'
 local report = internal.import 'interp/prelude/report'
 local rules = internal.import 'nn/quantize/rules'
 local sites = internal.import 'nn/quantize/sites'
-internal.import 'nn/quantize/modes'
+internal.import 'nn/base/modes'
 local fail, describe = base.fail, base.describe
 local methods, method = module.methods, module.method
 

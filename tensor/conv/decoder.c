@@ -4,7 +4,7 @@
  * pixels; for the other ways, and for small weights, all threads decode a chunk of rows before its sums are computed.
  *
  * Codes below 8 bits are mostly in order of outputs, taps, channels in memory, so that rows of codes end with a byte
- * (nn/quantize/modes.lua). The tiles of taps.c read rows in this order, too; chunks are turned, which takes as long as decoding.
+ * (nn/base/modes.lua). The tiles of taps.c read rows in this order, too; chunks are turned, which takes as long as decoding.
  */
 #include "tensor/conv/conv.h"
 

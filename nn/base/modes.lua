@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- The forward of a quantized layer in each mode. q is the layer's field `quantized`:
 --   mode, weight, input, output   specs (input and output nil: float); static ones have scale and zero_point
+--   rows                          of a dynamic input as compressed-tensors has it: 'token', a scale for each row, or 'tensor', for all of them
 -- A layer's class gives weights, a list of its fields that are quantized, and compute(m, x, weight, out).
 local _, internal = ...
 local like = internal.import 'quant/like'
@@ -76,8 +77,56 @@ function modes.weight_only(m, q, x)
 	return class.compute(m, module.real(x), q.shape and weight:view(table.unpack(q.shape)) or weight)
 end
 
+local EPSILON = 2.0 ^ -23 -- the scale of zeros
+
+-- Scales and zero points (rows) of x (rows, inputs), codes -128 to 127, by calculate_qparams of compressed-tensors 0.20: 127.5 is the code of the
+-- largest absolute value.
+local function row_scales(x, q)
+	local function along(f) return q.rows == 'token' and f(x, {axis = 2, keep = true}) or f(x):view(1, 1) end
+	local zero, scale = nil, nil
+	if q.input.offset then
+		local low, high = along(x.min):minimum(0), along(x.max):maximum(0)
+		scale = (high - low) / 255
+		scale = tensor.where(scale:eq(0), EPSILON, scale)
+		zero = (-128 - low / scale):clamp(-128, 127):round()
+	else
+		scale = along(function(y, o) return y:abs():max(o) end) / 127.5
+		scale = tensor.where(scale:eq(0), EPSILON, scale)
+	end
+	return scale, zero
+end
+
+-- The codes of x (rows, inputs); while a graph is traced, what they decode to, as its specs cannot follow from values.
+local function row_codes(x, q)
+	local scale, zero = row_scales(x, q)
+	if module.tracer then
+		local y = x / scale
+		y = (zero and y + zero or y):round():clamp(-128, 127)
+		return (zero and y - zero or y) * scale
+	end
+	local spec = {dtype = 'int8', scheme = q.input.scheme, quant_min = -128}
+	if q.rows == 'token' then
+		spec.axis, spec.scale, spec.zero_point = 1, scale:view(-1), zero and zero:view(-1):to 'int32'
+	else
+		spec.scale, spec.zero_point = scale:item(), zero and math.tointeger(zero:item())
+	end
+	return x:quantize(spec)
+end
+
+local function by_rows(m, q, given)
+	local x = module.real(given)
+	local sizes = {x:size()}
+	local inputs = table.remove(sizes)
+	local rows = x:reshape(x:nelem() // inputs, inputs):to 'float32'
+	local weight = module.tracer and m.weight:dequantize() or m.weight
+	if x:nelem() == 0 then return compute(m, given, x, m.weight:dequantize()) end
+	sizes[#sizes + 1] = m.weight:size(1)
+	return compute(m, given, row_codes(rows, q), weight):view(table.unpack(sizes))
+end
+
 -- Codes wait until the product packs them; fewer elements than this never do (tensor/encode_later.c). A traced graph has its own way.
 function modes.dynamic(m, q, x)
+	if q.rows then return by_rows(m, q, x) end
 	local _ <close> = not module.tracer and x:nelem() >= 1 << 18 and internal.deferring() or nil
 	return compute(m, x, codes(x, q.input), m.weight)
 end
