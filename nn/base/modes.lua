@@ -83,7 +83,7 @@ local EPSILON = 2.0 ^ -23 -- the scale of zeros
 -- largest absolute value.
 local function row_scales(x, q)
 	local function along(f) return q.rows == 'token' and f(x, {axis = 2, keep = true}) or f(x):view(1, 1) end
-	local zero, scale = nil, nil
+	local zero, scale
 	if q.input.offset then
 		local low, high = along(x.min):minimum(0), along(x.max):maximum(0)
 		scale = (high - low) / 255

@@ -77,14 +77,19 @@ return module.define(nn, {
 	usage = 'nn.Attention(size, heads, {causal=false, kvheads=, headsize=, bias=true, rope=false, window=, softcap=, scale=, memory=})',
 	text = [[Attention of x (B, T, size): nn.Linear layers query, key, value and out, with nn.attention for each head between them.
 m(x) attends to x itself, m(x, memory) to a memory (B, S, size), as a decoder does to what an encoder gives; memory= is the width of the
-memory if it is another. Options of a call come last: m(x, {mask=, lengths=}), m(x, memory, {mask=, lengths=}), as in nn.attention: a mask of bool
+memory if it is another.
+
+Options of a call come last: m(x, {mask=, lengths=}), m(x, memory, {mask=, lengths=}), as in nn.attention: a mask of bool
 (true: seen) or floats (added) that is broadcast to (B, heads, T, S), and the number of keys of each row of the batch.
 causal: no position attends to later ones. kvheads: fewer heads of keys and values, each shared by several of the query
-(grouped-query attention). headsize: the width of a head, where it is not size / heads. rope: rotary positions (nn.rope) of queries
+(grouped-query attention). headsize: the width of a head, where it is not size / heads.
+
+rope: rotary positions (nn.rope) of queries
 and keys; ropescaling= changes their frequencies for longer texts: {type='linear', factor=}, {type='llama3', factor=, lowfreqfactor=,
 highfreqfactor=, original=}, {type='yarn', factor=, original=, betafast=32, betaslow=1, attentionfactor=, truncate=true}, {type='factors',
 factors={…}}, a divisor for each pair, or {type='longrope', short={…}, long={…}, original=, factor=1, attentionfactor=}, whose long divisors are those
 of calls with a position beyond original= (keys that a cache has stay as they were); original= is the context before.
+
 m(x, cache) with a cache of m:cache(B, n) continues after what earlier calls have seen; m:cache(B, n, 'int8') keeps codes, with a
 scale for each position of a head, or for blocks of it ('int4:32'); also float16, and {k='int8', v='int4:32'}.]],
 	options = {{'causal', 'true or false', 'default false'}, {'kvheads', 'integer', 'heads of keys and values (default: heads)'},
