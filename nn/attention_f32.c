@@ -10,7 +10,6 @@
  * independent by row. The buffers of a task are in a slot of scratch memory.
  */
 #include <math.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #include "nn/attention.h"
@@ -21,6 +20,7 @@
 #include "tensor/loops/lanes.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
+#include "tensor/slots.h"
 
 #define BLOCK 48 /* queries; several rows of tiles, few enough that causal blocks skip many keys */
 #define FEWEST 6
@@ -33,10 +33,7 @@ struct job {
 	const struct ql_gemm_f32 *kernel;
 	int variant;
 	int64_t block, parts; /* queries of a block; tasks of a head (forward) */
-	float *slots;
-	int64_t slot; /* numbers per slot */
-	atomic_flag *taken;
-	int slot_count;
+	struct ql_slots slots;
 };
 
 /* The parts of a slot. */
@@ -73,16 +70,6 @@ static int64_t lay_out(const struct job *j, float *base, bool backward, struct s
 		length += padded(size[i]);
 	}
 	return length;
-}
-
-/* At most slot_count tasks run at a time. */
-static int claim_slot(struct job *j)
-{
-	int s = 0;
-
-	while (atomic_flag_test_and_set(&j->taken[s]))
-		s = (s + 1) % j->slot_count;
-	return s;
 }
 
 static const float *at(const struct ql_heads *h, int64_t batch, int64_t head, int64_t row)
@@ -174,10 +161,11 @@ static void forward_body(void *arg, int64_t begin, int64_t end)
 	struct job *j = arg;
 	const struct ql_attention *a = j->a;
 	int64_t blocks = ql_ceil_div(a->queries, j->block), length = ql_ceil_div(blocks, j->parts);
-	int claimed = claim_slot(j);
+	int claimed;
+	float *base = ql_slots_enter(&j->slots, &claimed);
 	struct slot s;
 
-	lay_out(j, j->slots + claimed * j->slot, false, &s);
+	lay_out(j, base, false, &s);
 	s.slopes = NULL;
 	for (int64_t t = begin; t < end; t++) {
 		int64_t head = t / j->parts % a->heads, batch = t / j->parts / a->heads;
@@ -190,7 +178,7 @@ static void forward_body(void *arg, int64_t begin, int64_t end)
 		for (int64_t b = first; b < stop && !ql_stopped(j->ctx); b++)
 			forward_block(j, &s, batch, head, b * j->block);
 	}
-	atomic_flag_clear(&j->taken[claimed]);
+	ql_slots_leave(&j->slots, claimed);
 }
 
 /* ---- backward ---- */
@@ -270,10 +258,11 @@ static void backward_body(void *arg, int64_t begin, int64_t end)
 	struct job *j = arg;
 	const struct ql_attention *a = j->a;
 	int64_t users = a->heads / a->shared;
-	int claimed = claim_slot(j);
+	int claimed;
+	float *base = ql_slots_enter(&j->slots, &claimed);
 	struct slot s;
 
-	lay_out(j, j->slots + claimed * j->slot, true, &s);
+	lay_out(j, base, true, &s);
 	for (int64_t t = begin; t < end; t++) {
 		int64_t shared = t % a->shared, batch = t / a->shared;
 
@@ -290,7 +279,7 @@ static void backward_body(void *arg, int64_t begin, int64_t end)
 		ql_gemm_panel_f32(j->variant, s.dv, 1, a->keys, a->keys, (int)a->e, a->dv.row,
 			at_result(&a->dv, batch, shared, 0));
 	}
-	atomic_flag_clear(&j->taken[claimed]);
+	ql_slots_leave(&j->slots, claimed);
 }
 
 /* ---- running ---- */
@@ -306,15 +295,8 @@ static enum ql_status take_slots(struct ql_ctx *ctx, struct job *j, int64_t task
 		return ql_fail(ctx, QL_ERR_OVERFLOW,
 			"attention: wanted heads that fit in memory, got %lld keys of %lld", (long long)j->a->keys,
 			(long long)j->a->d);
-	j->slot = lay_out(j, NULL, backward, &unused);
-	j->slot_count = (int)ql_min64(ctx->threads, tasks);
-	j->slots = ql_scratch_array(ctx, ql_mul64(j->slot, j->slot_count), sizeof(float));
-	j->taken = ql_scratch_array(ctx, j->slot_count, sizeof(*j->taken));
-	if (!j->slots || !j->taken)
-		return QL_ERR_MEMORY;
-	for (int i = 0; i < j->slot_count; i++)
-		atomic_flag_clear(&j->taken[i]);
-	return QL_OK;
+	return ql_slots_take_for(
+		ctx, tasks, (uint64_t)ql_mul64(lay_out(j, NULL, backward, &unused), sizeof(float)), &j->slots);
 }
 
 static enum ql_status run(struct ql_ctx *ctx, const struct ql_attention *a, bool backward)

@@ -9,9 +9,14 @@
 
 enum ql_status ql_slots_take(struct ql_ctx *ctx, uint64_t bytes, struct ql_slots *s)
 {
+	return ql_slots_take_for(ctx, ctx->threads, bytes, s);
+}
+
+enum ql_status ql_slots_take_for(struct ql_ctx *ctx, int64_t chunks, uint64_t bytes, struct ql_slots *s)
+{
 	uint64_t all;
 
-	s->n = ctx->threads;
+	s->n = (int)ql_max64(1, ql_min64(ctx->threads, chunks));
 	if (!ql_size_align(bytes, 64, &bytes) || !ql_size_mul(bytes, (uint64_t)s->n, &all))
 		return ql_fail(ctx, QL_ERR_OVERFLOW, "out of memory: the bytes of scratch do not fit in 64 bits");
 	s->bytes = bytes;
