@@ -132,6 +132,17 @@ function onnx.run(op, inputs, attrs, o)
 	return g:run(#given == 1 and given[1] or given)
 end
 
+-- The model y = x + c of two numbers, with a TensorProto c of these bytes, and with one whose data are in another file; more: offset, length.
+function onnx.with_tensor(bytes, opset)
+	local g = onnx.graph_bytes {nodes = {onnx.node('Add', {'x', 'c'}, {'y'})}, inputs = {{'x', 'float32', {2}}}, outputs = {'y'}} .. text(5, bytes .. text(8, 'c'))
+	return int(1, 8) .. text(7, g) .. text(8, text(1, '') .. int(2, opset or 17))
+end
+function onnx.with_external(location, more)
+	local entries = text(13, text(1, 'location') .. text(2, location))
+	for key, value in next, more or {} do entries = entries .. text(13, text(1, key) .. text(2, value)) end
+	return onnx.with_tensor(int(1, 2) .. int(2, 1) .. entries .. int(14, 1))
+end
+
 -- Whether a result has these values (nested lists or numbers) within the tolerance.
 function onnx.equal(y, want, tolerance)
 	want = type(want) == 'userdata' and want or tensor(want)

@@ -52,16 +52,7 @@ local function model(nodes, more)
 	for key, item in next, more or {} do g[key] = item end
 	return onnx.bytes(g)
 end
--- y = x + c with a TensorProto of these bytes
-local function with(bytes)
-	local g = onnx.graph_bytes {nodes = {node('Add', {'x', 'c'}, Y)}, inputs = X, outputs = Y} .. text(5, bytes .. text(8, 'c'))
-	return int(1, 8) .. text(7, g) .. text(8, text(1, '') .. int(2, 21))
-end
-local function external(location, more)
-	local pairs_of = text(13, text(1, 'location') .. text(2, location))
-	for key, value in next, more or {} do pairs_of = pairs_of .. text(13, text(1, key) .. text(2, value)) end
-	return with(int(1, 2) .. int(2, 1) .. pairs_of .. int(14, 1))
-end
+local with, external = onnx.with_tensor, onnx.with_external
 
 it('ONNX: cycles, missing values, names twice', function()
 	bad_onnx(model {node('Relu', {'b'}, {'a'}, nil, {name = 'r'}), node('Relu', {'a'}, {'b'}), node('Add', {'x', 'b'}, Y)}, "node 'r' (Relu): input 'b': wanted a value")

@@ -3,14 +3,9 @@
 -- Files of ONNX that are broken, and tensors in all their forms.
 local onnx = dofile 'tests/tools/onnx.lua'
 local int, text, varint = onnx.int, onnx.text, onnx.varint
-local input, output = {{'x', 'float32', {2}}}, {'y'}
+local input = {{'x', 'float32', {2}}}
 
--- y = x + c with a TensorProto of these bytes.
-local function with(bytes)
-	local nodes = {onnx.node('Add', {'x', 'c'}, {'y'})}
-	local g = onnx.graph_bytes {nodes = nodes, inputs = input, outputs = output} .. text(5, bytes .. text(8, 'c'))
-	return int(1, 8) .. text(7, g) .. text(8, text(1, '') .. int(2, 17))
-end
+local with = onnx.with_tensor
 
 local function sum_with(bytes)
 	local g = onnx.load(with(bytes))
@@ -106,17 +101,11 @@ local function write(path, bytes)
 	out:write(bytes)
 end
 
-local function external(location, more)
-	local pairs_of = text(13, text(1, 'location') .. text(2, location))
-	for key, value in next, more or {} do pairs_of = pairs_of .. text(13, text(1, key) .. text(2, value)) end
-	return with(int(1, 2) .. int(2, 1) .. pairs_of .. int(14, 1))
-end
-
 it('reads external data from the folder of the model only', function()
 	local dir = folder()
 	write(dir .. '/weights.bin', 'abcd' .. ('<ff'):pack(10, 20))
 	local function load(...)
-		write(dir .. '/m.onnx', external(...))
+		write(dir .. '/m.onnx', onnx.with_external(...))
 		return graph.load(dir .. '/m.onnx')
 	end
 	assert(onnx.equal(load('weights.bin', {offset = '4', length = '8'}):run(tensor {1, 2}), {11, 22}))
