@@ -19,7 +19,7 @@ end
 
 -- Ops whose results are sums of codes. Tables, norms, softmax and attention have their own rule. Results that are floats before they
 -- become codes (also those of convolutions below 8 bits, and binary ones) are divided by the scale under every rule.
-local SUMS = {linear = true, matmul = true, conv2d = true, add = true, sub = true, mul = true, cat = true, stack = true, avgpool2d = true}
+local SUMS = {linear = true, matmul = true, conv2d = true, add = true, sub = true, mul = true, cat = true, stack = true, avgpool2d = true, mean = true}
 
 -- Whether a constant weight has scales in blocks or minimums: its sums are floats before they become codes.
 local function in_blocks(e, node)

@@ -152,6 +152,53 @@ static void hardswish(const struct ql_call *call, double scale, double out, stru
 	f->m[1] = ql_fixed_of((double)(fine / (3.0f / 32768)));
 }
 
+/* ---- abs, sqrt ---- */
+
+static int64_t abs_code(const struct ql_function_int *f, int64_t x)
+{
+	return ql_fixed_times(QL_REQUANT_DOUBLE, false, x < 0 ? -x : x, f->m[0]);
+}
+
+static void absolute(const struct ql_call *call, double scale, double out, struct ql_function_int *f)
+{
+	(void)call;
+	f->m[0] = ql_fixed_of((double)((float)scale / (float)out));
+}
+
+static int64_t sqrt_code(const struct ql_function_int *f, int64_t x)
+{
+	float v = x > 0 ? sqrtf(f->scale[0] * (float)x) / f->scale[1] : 0;
+
+	return (int64_t)fminf(v, 65536);
+}
+
+static void root(const struct ql_call *call, double scale, double out, struct ql_function_int *f)
+{
+	(void)call;
+	f->scale[0] = (float)scale;
+	f->scale[1] = (float)out;
+}
+
+/* ---- log ---- */
+
+static int64_t log_code(const struct ql_function_int *f, int64_t x)
+{
+	float v = x > 0 ? (float)log((double)(f->scale[0] * (float)x)) * (1 / f->scale[1]) : -65536;
+
+	return (int64_t)roundf(fmaxf(fminf(v, 65536), -65536));
+}
+
+static void logarithm(const struct ql_call *call, double scale, double out, struct ql_function_int *f)
+{
+	if (ql_dtypes[call->in[0]->dtype].bits > 8) {
+		ql_function_log(call, scale, out, f);
+		return;
+	}
+	f->code = log_code;
+	f->scale[0] = (float)scale;
+	f->scale[1] = (float)out;
+}
+
 /* ---- which ---- */
 
 static const struct function {
@@ -165,6 +212,12 @@ static const struct function {
 	{"tanh", false, true, 1.0 / 32768, tanh_code, curve},
 	{"leakyrelu", true, true, 0, leaky_code, leaky},
 	{"hardswish", true, false, 0, hardswish_code, hardswish},
+	{"abs", true, true, 0, abs_code, absolute},
+	{"sqrt", true, true, 0, sqrt_code, root},
+	{"exp", false, true, 0, ql_function_lut_code, ql_function_exp},
+	{"log", true, true, 0, ql_function_lut_code, logarithm},
+	{"rsqrt", false, true, 0, ql_function_lut_code, ql_function_rsqrt},
+	{"gelu", false, true, 0, ql_function_lut_code, ql_function_gelu},
 };
 
 static const struct function *function_of(const struct ql_op *op)

@@ -92,16 +92,21 @@ enum ql_status ql_rescale_float_only(struct ql_ctx *ctx, const struct ql_call *c
 		    : QL_OK;
 }
 
-enum ql_status ql_rescale_result(struct ql_ctx *ctx, struct ql_call *call)
+enum ql_status ql_rescale_codes(struct ql_ctx *ctx, struct ql_call *call)
 {
 	const struct ql_spec *spec = ql_call_attr(call, "out")->spec;
 	const struct ql_result *r = &call->result[0];
 	const float nothing[2] = {0, 0};
+	enum ql_status status = ql_tensor_new(ctx, spec->dtype, r->rank, r->shape, &call->out[0]);
+
+	return status ? status : ql_rescale_params(ctx, spec, nothing, r->rank, r->shape, &call->out[0]->q);
+}
+
+enum ql_status ql_rescale_result(struct ql_ctx *ctx, struct ql_call *call)
+{
 	enum ql_status status = ql_rescale_float_only(ctx, call);
 
-	if (!status)
-		status = ql_tensor_new(ctx, spec->dtype, r->rank, r->shape, &call->out[0]);
-	return status ? status : ql_rescale_params(ctx, spec, nothing, r->rank, r->shape, &call->out[0]->q);
+	return status ? status : ql_rescale_codes(ctx, call);
 }
 
 /* ---- operands in a walk: codes, scale, zero point ---- */

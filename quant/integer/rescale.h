@@ -47,7 +47,8 @@ bool ql_rescale_out_fits(const struct ql_call *call, const char **reason);
 bool ql_rescale_one_scale(const struct ql_tensor *t, const char **reason);
 /* Fails if out= has a fixed-point rule; for ops without one. */
 enum ql_status ql_rescale_float_only(struct ql_ctx *ctx, const struct ql_call *call);
-/* Allocates out[0] with the params of such an out=, for an op that has only the float rule. */
+/* Allocates out[0] with the params of such an out=; ql_rescale_result: for an op that has only the float rule. */
+enum ql_status ql_rescale_codes(struct ql_ctx *ctx, struct ql_call *call);
 enum ql_status ql_rescale_result(struct ql_ctx *ctx, struct ql_call *call);
 /* Writes into `out`, which has params and the broadcast shape of the operands a and b (b may be NULL). */
 enum ql_status ql_rescale_write(struct ql_ctx *ctx, const struct ql_rescale *f, enum ql_requant rule,

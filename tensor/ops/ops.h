@@ -18,6 +18,8 @@ void ql_pad_sizes(const struct ql_call *call, int d, int64_t *before, int64_t *a
 bool ql_pad_is_constant(const struct ql_call *call);
 /* A header on t without the elements that the call removes. */
 struct ql_tensor ql_pad_cropped(const struct ql_call *call, const struct ql_tensor *t);
+/* Gives the slope of a call of prelu as a view that broadcasts to x. */
+enum ql_status ql_prelu_slope(struct ql_ctx *ctx, const struct ql_call *call, struct ql_tensor **slope);
 /* Sets every element to the value. */
 enum ql_status ql_fill(struct ql_ctx *ctx, struct ql_tensor *t, double value);
 

@@ -19,8 +19,7 @@ static const struct ql_op prelu_aligned = {.doc = {.name = "prelu_aligned"},
 
 static const struct ql_attr prelu_attrs[] = {
 	{"axis", QL_ATTR_AXIS, 0, NULL, "the axis of a slope with one axis (default 2, or the only one)"},
-	{"out", QL_ATTR_SPEC, 0, NULL,
-		"spec of a quantized result; of codes and one number it stays in integers (default: float32)"},
+	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result; of codes it stays in integers (default: float32)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -94,22 +93,29 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
+enum ql_status ql_prelu_slope(struct ql_ctx *ctx, const struct ql_call *call, struct ql_tensor **slope)
+{
+	int64_t shape[QL_MAX_RANK];
+	int axis;
+	enum ql_status status = channel_axis(ctx, call, &axis);
+
+	*slope = NULL;
+	if (status)
+		return status;
+	aligned_shape(call, axis, shape);
+	if (axis >= 0 || call->in[1]->rank > call->in[0]->rank)
+		return ql_view_reshape(ctx, "prelu", call->in[1], call->in[0]->rank, shape, slope);
+	*slope = ql_tensor_keep(call->in[1]);
+	return QL_OK;
+}
+
 /* The slope as one that broadcasts to x is what kernels read. */
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_tensor *in[2] = {call->in[0], NULL};
 	struct ql_call aligned = {.op = &prelu_aligned, .in = in, .n_in = 2, .weak = call->weak};
-	int64_t shape[QL_MAX_RANK];
-	int axis;
-	enum ql_status status = channel_axis(ctx, call, &axis);
+	enum ql_status status = ql_prelu_slope(ctx, call, &in[1]);
 
-	if (status)
-		return status;
-	aligned_shape(call, axis, shape);
-	if (axis < 0 && call->in[1]->rank <= call->in[0]->rank)
-		in[1] = ql_tensor_keep(call->in[1]);
-	else
-		status = ql_view_reshape(ctx, "prelu", call->in[1], call->in[0]->rank, shape, &in[1]);
 	if (!status)
 		status = ql_op_apply(ctx, &aligned);
 	ql_tensor_release(ctx, in[1]);

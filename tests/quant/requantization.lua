@@ -168,7 +168,7 @@ it('what has no rule of fixed point says so', function()
 	refused("quantize: rounding: wanted integer results for 'double'", qx.linear, qx, qw, {act='gelu', out=spec})
 	refused("softmax: out: wanted 8 bits from 8 bits, the scale 1/256 and the zero point -128 for rounding='double'", qx.softmax, qx, {out=spec})
 	refused("softmax: out: rounding: wanted 'float', the only rule of this op, got 'single'", qx.softmax, qx, {out=out('int8', 0.1, nil, 'single')})
-	refused("exp: out: rounding: wanted 'float', the only rule of this op, got 'double'", qx.exp, qx, {out=spec})
+	refused("expm1: out: rounding: wanted 'float', the only rule of this op, got 'double'", qx.expm1, qx, {out=spec})
 	local blocks = x:quantize 'int8:8'
 	refused('requantize: rounding: wanted affine codes without blocks', blocks.requantize, blocks, spec)
 end)

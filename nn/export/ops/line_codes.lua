@@ -4,6 +4,7 @@
 local _, internal = ...
 local axes = internal.import 'nn/export/axes'
 local base = internal.import 'interp/prelude/base'
+local fixed = internal.import 'nn/export/fixed'
 local parts = internal.import 'nn/export/parts'
 
 parts.add('exp_int', {text = [[
@@ -286,11 +287,44 @@ static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, int64
 }
 ]]})
 
+parts.add('meancodesx', {fields = {'x', 'y', 'rule'}, needs = function(f) return {{f.rule}} end, text = [[
+/* x (rows, n, inner) over n, in fixed point */
+static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, int64_t from, ${factor} m, int32_t lo, int32_t hi, int32_t zero,
+	${y} *y)
+{
+	int32_t r, i, j;
+
+	for (r = 0; r < rows; r++, x += n * inner)
+		for (j = 0; j < inner; j++) {
+			int64_t sum = 0;
+
+			for (i = 0; i < n; i++)
+				sum += x[i * inner + j];
+			*y++ = (${y})(q_clamp(q_${rule}(sum - n * from, m), lo, hi) + zero);
+		}
+}
+]]})
+
+-- The factor of sums of n codes: quant/paths/mean_int.c.
+local function mean_factor(f, g, n, rule)
+	if rule == 'exact' then return ('{%a}'):format(f.scale / (n * g.scale)), 'q_exact' end
+	local multiplier, at = internal.fixed(f.scale / g.scale)
+	local shift = 0
+	while shift < math.min(32, 31 + at) and n >> shift + 1 > 0 do shift = shift + 1 end
+	return ('{%d, %d}'):format((multiplier << shift) // n, at - shift), 'q_fixed'
+end
+
 local function mean(e, node)
 	local x, f = e:input(node, 1, 'plain')
 	local y, g = e:output(node)
 	local rows, n, inner
 	x, rows, n, inner = axes.lines(e, node, x, f)
+	local rule = fixed.rule(node.attrs.out)
+	if rule then
+		local text, struct = mean_factor(f, g, n, rule)
+		return e:call('%s(%s, %d, %d, %d, %d, %s, %d, %d, %d, %s);', e:part('meancodesx', {x = f.ctype, y = g.ctype, rule = rule}), x, rows, n, inner, f.zero,
+			e:struct(struct, node.name .. '_factor', text), g.lo - g.zero, g.hi - g.zero, g.zero, y)
+	end
 	e:call('%s(%s, %d, %d, %d, %d, %s, %s, %s, %d, %s);', e:part('meancodes', {x = f.ctype, y = g.ctype}), x, rows, n, inner, f.zero,
 		e.float(e.single(f.scale / (n * g.scale))), e.float(g.lo - g.zero), e.float(g.hi - g.zero), g.zero, y)
 end

@@ -1,13 +1,19 @@
 -- SPDX-License-Identifier: MIT
 -- Functions of one operand. Codes take a table of all codes, bounds (RELU) move codes in fixed point, other functions decode.
+local _, internal = ...
+local codes = internal.import 'nn/tflite/codes'
+local fixed = internal.import 'nn/tflite/fixed'
 local ops = {}
 
--- Whether LiteRT has a function of codes in fixed point that Quoll has, too (quant/integer/functions.h).
+-- Whether LiteRT has a function of codes in fixed point that Quoll has, too (quant/integer/functions.h): by the number of bits.
+local FIXED = {sigmoid = {[16] = true}, tanh = {[16] = true}, leakyrelu = {[8] = true, [16] = true}, hardswish = {[8] = true}, abs = {[8] = true, [16] = true},
+	sqrt = {[8] = true, [16] = true}, exp = {[16] = true}, log = {[8] = true, [16] = true}, rsqrt = {[16] = true}, gelu = {[16] = true}}
 local function in_fixed_point(name, x, out)
 	local bits = quant.dtype(out.dtype).bits
-	if bits ~= quant.dtype(x:dtype()).bits then return false end
-	if name == 'sigmoid' or name == 'tanh' then return bits == 16 and out.scale == 1 / 32768 end
-	return name == 'leakyrelu' or name == 'hardswish' and bits == 8
+	local p = x:qparams()
+	local zeros = bits == 8 or (out.zero_point or 0) == 0 and (not p.zero_point or p.zero_point:item() == 0)
+	return bits == quant.dtype(x:dtype()).bits and zeros and FIXED[name] and FIXED[name][bits]
+		and (name ~= 'sigmoid' and name ~= 'tanh' or out.scale == 1 / 32768)
 end
 
 -- By the op of that name.
@@ -48,17 +54,32 @@ local function decoded(f)
 	end
 end
 -- A slope of one axis is that of the last one.
-ops.PRELU = decoded(function(n, x, is_image)
-	local slope = is_image and n:real_image(2) or n:real_plain(2)
-	return x:prelu(slope, {axis = slope:dim() == 1 and x:dim() > 1 and x:dim() or nil})
-end)
+function ops.PRELU(n)
+	local x, is_image = n:any(1)
+	local slope = is_image and n:image(2) or n:plain(2)
+	local out = x:quantized() and slope:quantized() and n:spec(nil, 'double')
+	if not out then x, slope = n:real(1), is_image and n:real_image(2) or n:real_plain(2) end
+	local y = x:prelu(slope, {axis = slope:dim() == 1 and x:dim() > 1 and x:dim() or nil, out = out or nil})
+	return out and n.value(y, is_image) or n:give(y, is_image)
+end
 
 -- Along the last axis of the file: the channels of images.
 local function last(x, is_image) return is_image and 2 or x:dim() end
 
+-- Of 16 bits with results in units of 2^-15 (softmax.h); nil: not of these.
+local function softmax16(n, beta)
+	local x, out = n:any(1), codes.spec(n, 16)
+	if not out or not x:quantized() or quant.dtype(x:dtype()).bits ~= 16 or out.scale ~= 1 / 32768 or x:nelem() == 0 then return nil end
+	x = n:plain(1)
+	if x:size(x:dim()) > 65535 or beta <= 0 then return nil end
+	return codes.give(n, codes.softmax16(codes.of(x), codes.scale(x) * beta / (10 / 65535)))
+end
+
 function ops.SOFTMAX(n)
 	local x, is_image = n:any(1)
 	local beta, out = n:option('beta', 0), x:quantized() and n:spec(nil, 'double')
+	local wide = out and softmax16(n, beta)
+	if wide then return wide end
 	if out and (quant.dtype(x:dtype()).bits ~= 8 or quant.dtype(out.dtype).bits ~= 8 or out.scale ~= 1 / 256) then out = nil end
 	if out and beta == 1 then return n.value(x:softmax {axis = last(x, is_image), out = out}, is_image) end
 	x = n:real(1)
@@ -67,10 +88,26 @@ function ops.SOFTMAX(n)
 end
 
 ops.LOG_SOFTMAX = decoded(function(_, x, is_image) return x:logsoftmax {axis = last(x, is_image)} end)
-ops.L2_NORMALIZATION = decoded(function(n, x, is_image)
+
+-- Of codes in units of 1/128, by the exact sum of the squares (l2normalization.h).
+local function l2_codes(n, x)
+	local y = codes.of(x)
+	local signed = (n:spec().zero_point or 0) == 0 -- else its zero point is 128
+	local root = codes.inverse_root((y * y):sum {axis = y:dim(), keep = true}, signed and 7 or 0)
+	return codes.give(n, fixed.times(signed and y or y * 128, root))
+end
+
+function ops.L2_NORMALIZATION(n)
+	local x, is_image = n:any(1)
+	local out = codes.spec(n, 8)
+	local depth = x:size(last(x, is_image))
+	if out and x:quantized() and quant.dtype(x:dtype()).bits == 8 and out.scale == 1 / 128 and not n:act() and depth * 65025 < 1 << 31 then
+		return l2_codes(n, n:plain(1))
+	end
+	x = n:real(1)
 	local length = x:square():sum {axis = last(x, is_image), keep = true}:sqrt()
-	return n.under(x / length:maximum(1e-6), n:act())
-end)
+	return n:give(n.under(x / length:maximum(1e-6), n:act()), is_image)
+end
 
 -- Over the last axis of the file, by the sum of the squares, not their mean.
 ops.LOCAL_RESPONSE_NORMALIZATION = decoded(function(n, x, is_image)

@@ -1,5 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- Elementwise ops of two operands, with broadcasting.
+local _, internal = ...
+local codes = internal.import 'nn/tflite/codes'
+local fixed = internal.import 'nn/tflite/fixed'
 local ops = {}
 
 -- Both operands in one form: images if one of them is.
@@ -39,11 +42,40 @@ ops.POW = plain(function(_, a, b)
 	local y = a:pow(b)
 	return y:dtype() == a:dtype() and y or y:to(a:dtype())
 end)
-ops.SQUARED_DIFFERENCE = plain(function(_, a, b) return (a - b):square() end)
 
-for name, method in next, {FLOOR_DIV = 'idiv', FLOOR_MOD = 'mod', MAXIMUM = 'maximum', MINIMUM = 'minimum', LESS = 'lt', LESS_EQUAL = 'le',
-	GREATER = 'gt', GREATER_EQUAL = 'ge', EQUAL = 'eq', NOT_EQUAL = 'ne', LOGICAL_AND = 'band', LOGICAL_OR = 'bor'} do
+for name, method in next, {FLOOR_DIV = 'idiv', FLOOR_MOD = 'mod', MAXIMUM = 'maximum', MINIMUM = 'minimum', LOGICAL_AND = 'band', LOGICAL_OR = 'bor'} do
 	ops[name] = plain(function(_, a, b) return a[method](a, b) end)
+end
+
+-- Whether x has codes of so many bits.
+local function has_bits(x, bits) return x:quantized() and quant.dtype(x:dtype()).bits == bits end
+
+-- Codes of 8 bits as squared_difference.cc: 7 bits finer in units of twice the larger scale, squared, rescaled.
+function ops.SQUARED_DIFFERENCE(n)
+	local a, b, is_image = pair(n)
+	local out = codes.spec(n, 8)
+	if not out or not has_bits(a, 8) or not has_bits(b, 8) then
+		a, b = pair(n, true)
+		return n:give((a - b):square(), is_image)
+	end
+	local sa, sb = codes.scale(a), codes.scale(b)
+	local unit = 2 * math.max(sa, sb)
+	local difference = fixed.times(codes.of(a) * 128, fixed.factors {sa / unit}) - fixed.times(codes.of(b) * 128, fixed.factors {sb / unit})
+	return codes.give(n, fixed.times(difference * difference, fixed.factors {unit * unit / ((1 << 14) * out.scale)}), is_image)
+end
+
+-- Codes as comparisons.cc: 8 bits finer, times their scale; of 16 bits it has so only (not) equal.
+for name, method in next, {LESS = 'lt', LESS_EQUAL = 'le', GREATER = 'gt', GREATER_EQUAL = 'ge', EQUAL = 'eq', NOT_EQUAL = 'ne'} do
+	ops[name] = function(n)
+		local a, b, is_image = pair(n)
+		local bits = method:find '^[en]' and a:quantized() and has_bits(a, 16) and 16 or 8
+		if has_bits(a, bits) and has_bits(b, bits) then
+			a, b = fixed.times(codes.of(a) * 256, fixed.factors {codes.scale(a)}), fixed.times(codes.of(b) * 256, fixed.factors {codes.scale(b)})
+		else
+			a, b = pair(n, true)
+		end
+		return n:give(a[method](a, b), is_image)
+	end
 end
 
 function ops.ADD_N(n)

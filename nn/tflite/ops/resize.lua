@@ -68,9 +68,51 @@ local function resized_codes(n, x, sizes, corners, half)
 	return n:give((zero ~= 0 and y - math.tointeger(zero) or y):to 'float32' * p.scale:item(), true)
 end
 
+local function picked(x, axis, list)
+	local parts, i = {}, 1
+	while i <= #list do -- runs of one pixel, or of consecutive ones
+		local length = 1
+		while list[i + length] == list[i] + length do length = length + 1 end
+		parts[#parts + 1] = x:narrow(axis, list[i], length)
+		i = i + length
+	end
+	return #parts == 1 and parts[1] or tensor.cat(parts, {axis = axis})
+end
+
+-- For each of `to` pixels the two between which it is, and its distances to them, each step in float32 (reference/resize_bilinear.h).
+local function places(from, to, corners, half)
+	local scale = fixed.single(scale_of(corners, from, to))
+	local lists = {first = {}, second = {}, near = {}, far = {}}
+	for i = 0, to - 1 do
+		local at = half and fixed.single(fixed.single(fixed.single(i + 0.5) * scale) - 0.5) or fixed.single(i * scale)
+		local first = math.min(math.max(0, math.tointeger(math.floor(at))), from - 1)
+		lists.first[i + 1], lists.second[i + 1] = first + 1, math.min(math.max(math.tointeger(math.ceil(at)), 0), from - 1) + 1
+		lists.far[i + 1] = fixed.single(at - first)
+		lists.near[i + 1] = fixed.single(1 - lists.far[i + 1])
+	end
+	return lists
+end
+
+-- Codes without signs in float32: the four neighbours times their distances, in the order of the reference, and 1/2, cut to an integer.
+local function resized_unsigned(n, x, sizes, corners, half)
+	local rows, columns = places(x:size(3), sizes[1], corners, half), places(x:size(4), sizes[2], corners, half)
+	local before = internal.record(nil)
+	local function down(list) return tensor(list):view(sizes[1], 1) end
+	local near, far, left, right = down(rows.near), down(rows.far), tensor(columns.near), tensor(columns.far)
+	internal.record(before)
+	local p, y = x:qparams(), x:codes():to 'float32'
+	local above, below = picked(y, 3, rows.first), picked(y, 3, rows.second)
+	local sum = picked(above, 4, columns.first) * near * left + picked(below, 4, columns.first) * far * left
+	sum = sum + picked(above, 4, columns.second) * near * right + picked(below, 4, columns.second) * far * right
+	return n:give(((sum + 0.5):trunc() - (p.zero_point and p.zero_point:item() or 0)) * p.scale:item(), true)
+end
+
 function ops.RESIZE_BILINEAR(n)
 	local sizes, corners, half = sizes_of(n), rules(n)
-	if n:image(1):quantized() and not n:image(1):dtype():find '^u' and n:spec() then return resized_codes(n, n:image(1), sizes, corners, half) end
+	if n:image(1):quantized() and n:spec() then
+		local f = n:image(1):dtype():find '^u' and resized_unsigned or resized_codes
+		return f(n, n:image(1), sizes, corners, half)
+	end
 	local x, is_image = n:real_image(1), true
 	local h, w = x:size(3), x:size(4)
 	if h == sizes[1] and w == sizes[2] then return n:give(x, is_image) end
@@ -90,17 +132,6 @@ local function nearest(from, to, corners, half)
 		list[i + 1] = math.tointeger(math.max(0, math.min(from - 1, at))) + 1
 	end
 	return list
-end
-
-local function picked(x, axis, list)
-	local parts, i = {}, 1
-	while i <= #list do -- runs of one pixel, or of consecutive ones
-		local length = 1
-		while list[i + length] == list[i] + length do length = length + 1 end
-		parts[#parts + 1] = x:narrow(axis, list[i], length)
-		i = i + length
-	end
-	return #parts == 1 and parts[1] or tensor.cat(parts, {axis = axis})
 end
 
 function ops.RESIZE_NEAREST_NEIGHBOR(n)

@@ -25,3 +25,37 @@ it('views, and where it falls back', function()
 	print((q:narrow(1, 1, 0):mean {out=out}:explain()))  --> ...fallback...the mean of nothing is nan
 	print(q:mean():dtype(), pcall(q.mean, q, {axis=4, out=out}))  --> float32 false ...1 to 3...got 4
 end)
+
+-- TensorFlow Lite's QuantizedMeanOrSum: the multiplier of s / s_out, shifted left and divided by n.
+it('in fixed point', function()
+	local oracle = dofile 'tests/tools/requantize.lua'
+	local function flat(t) return t:contiguous():view(t:nelem()):totable() end
+	for _, rule in ipairs {'single', 'double', 'exact'} do
+		for _, c in ipairs {{'int8', {1, 2}, 0.011}, {'uint8', {3}, 0.4}, {'int16', {2}, 0.02}} do
+			local q, out = x:quantize(c[1]), {dtype='int8', scheme='asymmetric', scale=c[3], zero_point=-9, rounding=rule}
+			local y, p = q:mean {axis=c[2], out=out}, q:qparams()
+			assert(y:origin().path == 'integer ' .. rule)
+			local sums = flat((q:codes():to 'int64' - (p.zero_point and math.tointeger(p.zero_point:item()) or 0)):sum {axis=c[2]})
+			local n, m, shift = q:nelem() // #sums, p.scale:item() / oracle.single(c[3]), 0
+			while n >> shift + 1 > 0 do shift = shift + 1 end
+			local part, exponent = m, 0
+			while part < 0.5 do part, exponent = part * 2, exponent - 1 end
+			while part >= 1 do part, exponent = part / 2, exponent + 1 end
+			local multiplier = ((math.tointeger(math.floor(part * 2.0 ^ 31 + 0.5))) << shift) // n
+			local right = 31 - (exponent - shift)
+			for i, got in ipairs(flat(y:codes())) do
+				local v = sums[i] * multiplier
+				if rule == 'exact' then
+					v = sums[i] * (p.scale:item() / (n * oracle.single(c[3])))
+					v = math.tointeger(v < 0 and math.ceil(v - 0.5) or math.floor(v + 0.5))
+				elseif rule == 'single' then
+					v = (v + (1 << right - 1)) // (1 << right)
+				else -- the high half, then halves away from 0
+					local high, more = (v + (1 << 30)) // (1 << 31), right - 31
+					v = more <= 0 and high or (high + (1 << more - 1) - (high < 0 and 1 or 0)) // (1 << more)
+				end
+				assert(got == math.max(-128, math.min(127, v - 9)), i)
+			end
+		end
+	end
+end)

@@ -25,6 +25,11 @@ for i, input in ipairs(INS) do
 end
 list['mean of rows'] = function(_, a) return a:quantize(INS[1]):mean {axis=3, out=NORMED[1]} end
 list['mean of two axes'] = function(_, a) return a:quantize(INS[2]):mean {axis={2, 3}, keep=true, out=NORMED[2]} end
+for _, rule in ipairs {'single', 'double', 'exact'} do
+	list['mean, ' .. rule] = function(_, a)
+		return a:quantize(INS[1]):mean {axis={2, 3}, out={dtype='int8', scheme='asymmetric', scale=0.004, zero_point=-5, rounding=rule}}
+	end
+end
 list['mean of 16 bits'] = function(_, a) return a:quantize(INS[4]):mean {axis=2, out=NORMED[3]} end
 list['layernorm alone'] = function(_, a) return a:quantize(INS[1]):layernorm {out=NORMED[1]} end
 list['layernorm of a weight'] = function(_, a) return a:quantize(INS[2]):layernorm(w, {out=NORMED[1]}) end

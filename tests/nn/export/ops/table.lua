@@ -19,7 +19,8 @@ list['gelu by tanh'] = function(_, a) return a:quantize(INS[1]):gelu {approximat
 list['leakyrelu 0.3'] = function(_, a) return a:quantize(INS[2]):leakyrelu {slope=0.3, out=OUTS[3]} end
 list['16 bits'] = function(_, a) return a:quantize {dtype='int16', scale=3e-4}:sigmoid {out=OUTS[3]} end
 list['unsigned 16 bits'] = function(_, a) return a:quantize {dtype='uint16', scale=3e-4, zero_point=30000}:tanh {out=OUTS[2]} end
-for _, c in ipairs {{'sigmoid', 'int16', 1 / 32768}, {'tanh', 'int16', 1 / 32768}, {'leakyrelu', 'int16', 0.001}, {'leakyrelu', 'int8', 0.03}, {'hardswish', 'int8', 0.03}} do
+for _, c in ipairs {{'sigmoid', 'int16', 1 / 32768}, {'tanh', 'int16', 1 / 32768}, {'leakyrelu', 'int16', 0.001}, {'leakyrelu', 'int8', 0.03}, {'hardswish', 'int8', 0.03},
+	{'abs', 'int8', 0.03}, {'sqrt', 'int16', 0.001}, {'exp', 'int16', 0.001}, {'gelu', 'int16', 0.001}} do
 	list[('%s of %s in fixed point'):format(c[1], c[2])] = function(_, a)
 		local q = a:quantize {dtype=c[2], scale=c[2] == 'int16' and 3e-4 or 0.03}
 		return q[c[1]](q, {out={dtype=c[2], scale=c[3], rounding='double'}})
