@@ -15,6 +15,10 @@ the second axis.]],
 		channels = module.size('PReLU', 'channels', channels == nil and 1 or channels)
 		module.parameter(self, 'weight', tensor.full {channels, value = first})
 	end,
-	forward = function(self, x) return module.real(module.input(self, x)):prelu(self.weight) end,
+	sites = {main = {'input'}},
+	forward = function(self, given)
+		local out, x = module.site(self, 'main', module.input(self, given))
+		return out and x:prelu(self.weight, {out = out}) or module.real(x):prelu(self.weight)
+	end,
 	describe = function(self) return tostring(self.weight:nelem()) end,
 })

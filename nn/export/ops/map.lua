@@ -9,6 +9,7 @@ local base = internal.import 'interp/prelude/base'
 internal.import 'nn/export/libm'
 local parts = internal.import 'nn/export/parts'
 local by_table = internal.import 'nn/export/ops/table'
+local prelu = internal.import 'nn/export/ops/prelu_codes'
 local unary = internal.import 'nn/export/ops/unary'
 local vmath = internal.import 'nn/export/vmath'
 local map = {ops = {'eq', 'ne', 'lt', 'le', 'gt', 'ge', 'isnan', 'isfinite', 'isinf', 'where', 'band', 'bor', 'bxor', 'bnot', 'shl', 'shr',
@@ -176,6 +177,7 @@ end
 
 function map.emit(e, node)
 	if by_table.operand(e, node) then return by_table.emit(e, node) end
+	if prelu.operand(e, node) then return prelu.emit(e, node) end
 	local domain, narrowed = domain_of(e, node)
 	if domain == 'int64_t' and TESTS[node.op] then return fill(e, node) end
 	local result = e.graph:result_of(node.name)
