@@ -4,6 +4,7 @@
  *   e_j = exp(-(max s - s_j) sq sk scale)            in integers (quant/integer/exp_int.h), 2^24 for the largest
  *   a = sum over j of e_j (v_j - zv), S = sum of e_j in 64 bits
  *   y = sat(rint((float)a * M) + zero), M = (float)(sv / ((double)S * s_out)).
+ * A mask, lengths and a window hide keys, or add to s_j (quant/integer/key_mask.h); a query that sees none gives zeros.
  * Neither scores nor probabilities are rounded to codes in between, so they need no range. With a negative scale=
  * the smallest sum replaces the largest.
  */
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #include "quant/integer/exp_int.h"
+#include "quant/integer/key_mask.h"
 #include "quant/integer/rescale.h"
 #include "quant/integer/rounding.h"
 #include "quant/spec.h"
@@ -35,7 +37,8 @@ struct heads {
 struct job {
 	const struct ql_ctx *ctx;
 	int64_t batches, heads, shared, queries, keys, d, e;
-	bool causal, turned; /* turned: scale= is negative */
+	bool turned; /* scale= is negative */
+	struct ql_key_mask mask;
 	struct heads q, k, v;
 	struct ql_exp_int exp;
 	double scale, out_scale; /* of v, of the result */
@@ -67,7 +70,6 @@ static struct job sizes_of(const struct ql_call *call)
 	j.queries = q->shape[split ? 2 : 1];
 	j.keys = k->shape[split ? 2 : 1];
 	j.e = width_of(v, j.shared);
-	j.causal = ql_call_bool(call, "causal", false);
 	return j;
 }
 
@@ -78,8 +80,11 @@ static bool match(struct ql_call *call, const char **reason)
 
 	if (!ql_rescale_out_fits(call, reason))
 		return false;
-	*reason = "a mask, lengths, window or softcap";
-	if (call->n_in > 3 || ql_call_attr(call, "window") || ql_call_attr(call, "softcap"))
+	*reason = "softcap";
+	if (ql_call_attr(call, "softcap"))
+		return false;
+	*reason = "a mask to add to scores of scale 0";
+	if (call->n_in > 3 && ql_call_float(call, "scale", 1) == 0)
 		return false;
 	for (int i = 0; i < 3; i++) {
 		int own = ql_dtypes[call->in[i]->dtype].bits;
@@ -143,7 +148,7 @@ QL_SIMD(void, add_shares,
 
 static void write_row(const struct job *j, int64_t at, int64_t sum, int64_t *row)
 {
-	float factor = (float)(j->scale / ((double)sum * j->out_scale));
+	float factor = sum ? (float)(j->scale / ((double)sum * j->out_scale)) : 0;
 
 	for (int64_t i = 0; i < j->e; i++)
 		row[i] = ql_round((float)row[i] * factor, j->r.lo, j->r.hi, j->r.zero);
@@ -156,20 +161,33 @@ struct memory {
 	int64_t *score, *row;
 };
 
-static void run_query(const struct job *j, int64_t i, const struct memory *m, int64_t at)
+/* The scores of the keys in the range become exponentials, those before it 0; their sum. */
+static int64_t shares_of(const struct job *j, struct ql_key_range range, int64_t *score)
 {
-	int64_t keys = j->causal ? i + j->keys - j->queries + 1 : j->keys, most = INT64_MIN, sum = 0;
+	int64_t most = QL_KEY_HIDDEN, sum = 0;
 
-	(j->narrow ? narrow_scores : wide_scores)[j->variant](keys, j->pitch, j->d, m->q, m->k, m->score);
-	for (int64_t n = 0; n < keys; n++) {
-		m->score[n] = j->turned ? -m->score[n] : m->score[n];
-		most = ql_max64(most, m->score[n]);
+	for (int64_t n = 0; n < range.first; n++)
+		score[n] = 0;
+	for (int64_t n = range.first; n < range.last; n++)
+		most = ql_max64(most, score[n]);
+	for (int64_t n = range.first; n < range.last; n++) {
+		score[n] = score[n] == QL_KEY_HIDDEN ? 0 : ql_exp_int_at(&j->exp, most - score[n]);
+		sum += score[n];
 	}
-	for (int64_t n = 0; n < keys; n++) {
-		m->score[n] = ql_exp_int_at(&j->exp, most - m->score[n]);
-		sum += m->score[n];
-	}
-	add_shares[j->variant](keys, j->e, m->score, m->v, m->row);
+	return sum;
+}
+
+static void run_query(const struct job *j, int64_t batch, int64_t head, int64_t i, const struct memory *m, int64_t at)
+{
+	struct ql_key_range range = ql_key_mask_range(&j->mask, batch, i);
+	int64_t sum;
+
+	(j->narrow ? narrow_scores : wide_scores)[j->variant](range.last, j->pitch, j->d, m->q, m->k, m->score);
+	for (int64_t n = range.first; n < range.last && j->turned; n++)
+		m->score[n] = -m->score[n];
+	ql_key_mask_add(&j->mask, batch, head, i, range, m->score);
+	sum = shares_of(j, range, m->score);
+	add_shares[j->variant](range.last, j->e, m->score, m->v, m->row);
 	write_row(j, at, sum, m->row);
 }
 
@@ -196,7 +214,7 @@ static void run_head(const struct job *j, int64_t batch, int64_t head, const str
 	}
 	for (int64_t i = 0; i < j->queries && !ql_stopped(j->ctx); i++) {
 		read_row(&j->q, batch * j->q.batch + head * j->q.head + i * j->q.row, j->d, 1, m->q);
-		run_query(j, i, m, batch * j->to_batch + head * j->to_head + i * j->to_row);
+		run_query(j, batch, head, i, m, batch * j->to_batch + head * j->to_head + i * j->to_row);
 	}
 }
 
@@ -279,8 +297,12 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, struct job *
 	j->to_batch = out->stride[0];
 	j->to_head = out->rank == 4 ? out->stride[1] : j->e;
 	j->to_row = out->rank == 4 ? out->stride[2] : out->stride[1];
-	return ql_parallel_for(
-		ctx, j->slots, 1, j->batches * j->heads * j->queries * j->keys * (j->d + j->e) / 2, body, j);
+	status = ql_key_mask_start(ctx, call, j->queries, j->keys, fabs(unit), &j->mask);
+	if (!status)
+		status = ql_parallel_for(
+			ctx, j->slots, 1, j->batches * j->heads * j->queries * j->keys * (j->d + j->e) / 2, body, j);
+	ql_key_mask_release(ctx, &j->mask);
+	return status;
 }
 
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)

@@ -320,6 +320,6 @@ end
 
 return {ops = {'attention', 'rope'}, emit = function(e, node)
 	if node.op == 'rope' then return rope(e, node) end
-	if e.graph:result_of(node.name).spec then return of_codes.emit(e, node) end
+	if e.graph:result_of(node.name).spec then return of_codes.emit(e, node, mask_strides) end
 	return attention(e, node)
 end}

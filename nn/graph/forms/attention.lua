@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- Quantized form of attention: codes of q, k and v in, codes out, scores and probabilities in integers in between, if
--- the spec of the result is known. Cost: two products per pair of positions.
+-- the spec of the result is known; a mask and lengths stay what they are. Cost: two products per pair of positions.
 local function fits(node)
-	return #node.inputs == 3 and not node.attrs.window and not node.attrs.softcap, 'calls without mask, lengths, window and softcap'
+	return not node.attrs.softcap and (#node.inputs == 3 or node.attrs.scale ~= 0), 'calls without softcap, and of a scale that is not 0'
 end
 
 return {ops = {'attention'}, inputs = {1, 2, 3}, weights = {}, gives = 'codes', needs = true, fits = fits, macs = function(shape)

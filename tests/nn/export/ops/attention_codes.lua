@@ -22,6 +22,21 @@ codes['by head, shared'] = function(_, a)
 	return nn.attention(split(a:quantize(INS[1]), 4), split(a:narrow(3, 1, 12):contiguous():quantize(INS[2]), 2),
 		split(a:narrow(3, 13, 12):contiguous():quantize(INS[1]), 2), {causal=true, out=OUTS[1]})
 end
+local seen, lengths = tensor.randn(4, 5, 5):gt(-0.5), tensor {dtype='int32', 3}
+for name, o in pairs {bool={mask=seen}, ['a row']={mask=tensor {1, 1, 0, 1, 0}:gt(0)}, causal={mask=seen, causal=true}, window={window=2}, ['causal window']={window=2, causal=true},
+	added={mask=tensor.randn(5, 5) * 3}, turned={mask=tensor.randn(1, 4, 1, 5), scale=-0.2}, ['minus infinity']={mask=tensor {0, -math.huge, 0.5, -1e30, 2}, causal=true},
+	['none seen']={mask=tensor {0, 0, 0, 0, 0}:gt(0)}} do
+	for k = 1, 3 do
+		codes[name .. ' ' .. INS[k].dtype] = function(_, a)
+			return nn.attention(a:quantize(INS[k]), (a * 0.7):quantize(INS[1]), (a * a):quantize(INS[2]), {heads=4, mask=o.mask, window=o.window, causal=o.causal,
+				scale=o.scale, out=OUTS[k]})
+		end
+	end
+end
+codes['keys after a length'] = function(_, a)
+	local n = tensor.full {a:size(1), value=0, dtype='int32'} + lengths
+	return nn.attention(a:quantize(INS[1]), a:quantize(INS[1]), a:quantize(INS[2]), {heads=4, lengths=n, out=OUTS[2]})
+end
 for i, o in ipairs {{}, {start=7, base=500}, {axis=2}} do
 	for k = 1, 3 do
 		codes[('rope %d %s'):format(i, INS[k].dtype)] = function(_, a)

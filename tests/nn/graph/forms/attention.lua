@@ -29,6 +29,26 @@ it('runs in integers between integer layers, with heads shared or not', function
 	end
 end)
 
+it('keeps integers beside masks and lengths', function()
+	local v, mask, lengths = tensor.randn(6, 7, 16), tensor.randn(7, 7):gt(-0.7), tensor {dtype='int64', 7, 3, 5, 1, 6, 2}
+	local a = nn.Attention(16, 4)
+	local cases = {nn.module(function(self, t) return self.a(t, {mask=mask}) end, {a=a}), nn.module(function(self, t) return self.a(t, {mask=tensor.randn(7) * 0 + 0.5}) end, {a=a}),
+		nn.Sequential {nn.Attention(16, 4, {causal=true, window=3})}}
+	for _, own in ipairs(cases) do
+		local h = graph.trace(own, v):calibrate({{v, v}}, {log=false})
+		local q, r = h:quantize {mode='static'}
+		assert(r:where {op='attention'}.mode == 'static')
+		quant.log 'reset'
+		local y = q:run(v, {check=true})
+		assert(#quant.log():where {path='fallback'} == 0 and quant.log():where {op='attention'}.path == 'integer')
+		assert(y:error(own(v)).sqnr > 25)
+	end
+	local both = nn.module(function(self, t, n) return self.a(t, {lengths=n}) end, {a=a})
+	local h = graph.trace(both, {v, lengths}):calibrate({{{v, lengths}, v}}, {log=false})
+	local q, r = h:quantize {mode='static'}
+	assert(r:where {op='attention'}.mode == 'static' and q:run {v, lengths}:error(both(v, lengths)).sqnr > 25)
+end)
+
 it('counts both products', function()
 	print(g:node('attention1').macs)  --> 400
 end)
