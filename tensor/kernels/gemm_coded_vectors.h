@@ -557,28 +557,29 @@ static void row(int strips, const struct ql_strip *s, int64_t k, const float *a,
 			HELD_CASES(6, true, strips) \
 		} \
 	}
-#define DOTS_OF(strips) \
-	HELD(held_##strips, strips) \
-	DOTS(dots_1x##strips, 1, strips) \
-	DOTS(dots_2x##strips, 2, strips) \
-	DOTS(dots_3x##strips, 3, strips) \
-	DOTS(dots_4x##strips, 4, strips)
 
 typedef void dots_fn(const struct ql_strip *, int64_t, const struct ql_strip_rows *, float *, int64_t);
 
-DOTS_OF(1)
+HELD(held_1, 1)
+DOTS(dots_1x1, 1, 1)
+DOTS(dots_2x1, 2, 1)
+DOTS(dots_3x1, 3, 1)
+DOTS(dots_4x1, 4, 1)
 static dots_fn *const one_strip[QL_STRIP_ROWS] = {dots_1x1, dots_2x1, dots_3x1, dots_4x1};
 
 #if NV == 1
-DOTS_OF(2)
-static dots_fn *const two_strips[QL_STRIP_ROWS] = {dots_1x2, dots_2x2, dots_3x2, dots_4x2};
+DOTS(dots_2x2, 2, 2)
+DOTS(dots_3x2, 3, 2)
+DOTS(dots_4x2, 4, 2)
+static dots_fn *const two_strips[QL_STRIP_ROWS] = {NULL, dots_2x2, dots_3x2, dots_4x2};
 #endif
 
+/* One row reads strips one after the other: two at a time are two streams, which from memory arrive at half the rate. */
 static void dots(int strips, int rows, const struct ql_strip *s, int64_t k, const struct ql_strip_rows *a, float *c)
 {
 #if NV == 1
-	if (strips == 2) {
-		(s->held ? held_2 : two_strips[rows - 1])(s, k, a, c, 2 * QL_STRIP);
+	if (strips == 2 && rows > 1) {
+		two_strips[rows - 1](s, k, a, c, 2 * QL_STRIP);
 		return;
 	}
 #endif
