@@ -252,6 +252,46 @@ static void ${name}(const ${x} *x, int32_t outer, int32_t positions, int32_t inn
 }
 ]]})
 
+parts.add('rope_turn', {text = [[
+/* 2^22 v, half to even; at most 2^30. */
+static int64_t q_rope_turn(float v)
+{
+	double x = (double)(v == v ? v : 0.0f);
+
+	x = x < -256.0 ? -256.0 : x > 256.0 ? 256.0 : x;
+	return (int64_t)((x * 4194304.0 + 0x1.8p52) - 0x1.8p52);
+}
+]]})
+-- Of codes: with tables of floats, or of integers, 2^22 times those.
+local PART = [[
+/* ropepart of codes */
+static void ${name}(const ${x} *x, int32_t outer, int32_t positions, int32_t inner, int32_t d, int32_t n, int32_t halves, const @TYPE@ *c,
+	const @TYPE@ *s, int32_t width, int32_t share, int64_t from, float factor, float lo, float hi, int32_t zero, ${y} *y)
+{
+	int32_t o, p, i, j;
+
+	for (o = 0; o < outer; o++)
+		for (p = 0; p < positions; p++)
+			for (i = 0; i < inner; i++, x += d, y += d) {
+				int32_t row = (o / share * positions + p) * width;
+
+				for (j = 0; j < n / 2; j++) {
+					int32_t a = halves ? j : 2 * j, b = halves ? j + n / 2 : 2 * j + 1;
+					int32_t ta = row + (width == n ? a : j), tb = row + (width == n ? b : j);
+					int64_t u = x[a] - from, v = x[b] - from;
+
+					y[a] = (${y})q_round((float)(u * @TURN@c[ta]@END@ - v * @TURN@s[ta]@END@) * factor, lo, hi, zero);
+					y[b] = (${y})q_round((float)(u * @TURN@s[tb]@END@ + v * @TURN@c[tb]@END@) * factor, lo, hi, zero);
+				}
+				for (j = n; j < d; j++)
+					y[j] = (${y})q_round((float)((x[j] - from) * 4194304) * factor, lo, hi, zero);
+			}
+}
+]]
+parts.add('ropepartcodes', {fields = {'x', 'y'}, needs = {{'round'}, {'rope_turn'}},
+	text = (PART:gsub('@(%u+)@', {TYPE = 'float', TURN = 'q_rope_turn(', END = ')'}))})
+parts.add('ropepartturns', {fields = {'x', 'y'}, needs = {{'round'}}, text = (PART:gsub('@(%u+)@', {TYPE = 'int32_t', TURN = '', END = ''}))})
+
 local function rope_codes(e, x, f, y, g, name, outer, positions, inner, d, angle)
 	local turns = {}
 	for p = 0, positions - 1 do
@@ -277,10 +317,23 @@ local function table_of_angles(e, positions, n, angle)
 	return list
 end
 
--- With style, dims or tables.
-local function rope_part(e, node, x, f, y, sizes, angle)
+-- The same as integers, 2^22 times.
+local function table_of_turns(e, positions, n, angle)
+	local list, pairs_of = {}, n // 2
+	for p = 0, positions - 1 do
+		for j = 0, pairs_of - 1 do
+			list[p * pairs_of + j + 1] = math.tointeger(e.rint(math.cos(angle(p, j)) * 2.0 ^ 22))
+			list[(positions + p) * pairs_of + j + 1] = math.tointeger(e.rint(math.sin(angle(p, j)) * 2.0 ^ 22))
+		end
+	end
+	return list
+end
+
+-- With style, dims or tables; g: of the result.
+local function rope_part(e, node, x, f, y, g, sizes, angle)
 	local n, share = node.attrs.dims or sizes.d, sizes.outer
 	local width, c, s
+	local part = g.scale and 'ropepartcodes' or 'ropepart'
 	if #node.inputs > 1 then
 		local cf, sf
 		c, cf = e:input(node, 2, 'plain')
@@ -292,11 +345,19 @@ local function rope_part(e, node, x, f, y, sizes, angle)
 		if #cf.shape == 3 and cf.shape[1] > 1 then share = sizes.outer // f.shape[1] end
 	else
 		width = n // 2
-		c = e:array(node.name .. '_angles', 'float', table_of_angles(e, sizes.positions, n, angle), 'cosines and sines')
+		c = g.scale and e:array(node.name .. '_turns', 'int32_t', table_of_turns(e, sizes.positions, n, angle), 'cosines and sines') or
+			e:array(node.name .. '_angles', 'float', table_of_angles(e, sizes.positions, n, angle), 'cosines and sines')
 		s = ('%s + %d'):format(c, sizes.positions * width)
+		part = g.scale and 'ropepartturns' or part
 	end
-	e:call('%s(%s, %d, %d, %d, %d, %d, %d, %s, %s, %d, %d, %s);', e:part 'ropepart', x, sizes.outer, sizes.positions, sizes.inner, sizes.d, n,
-		node.attrs.style == 'half' and 1 or 0, c, s, width, share, y)
+	local halves = node.attrs.style == 'half' and 1 or 0
+	if g.scale then
+		return e:call('%s(%s, %d, %d, %d, %d, %d, %d, %s, %s, %d, %d, %d, %s, %s, %s, %d, %s);', e:part(part, {x = f.ctype, y = g.ctype}), x, sizes.outer,
+			sizes.positions, sizes.inner, sizes.d, n, halves, c, s, width, share, f.zero, e.float(e.single(f.scale / (2.0 ^ 22 * g.scale))),
+			e.float(g.lo - g.zero), e.float(g.hi - g.zero), g.zero, y)
+	end
+	e:call('%s(%s, %d, %d, %d, %d, %d, %d, %s, %s, %d, %d, %s);', e:part(part), x, sizes.outer, sizes.positions, sizes.inner, sizes.d, n,
+		halves, c, s, width, share, y)
 end
 
 local function rope(e, node)
@@ -311,7 +372,7 @@ local function rope(e, node)
 		return (p + (node.attrs.start or 1) - 1.0) * (node.attrs.base or 10000.0) ^ (-(2.0 * j) / (node.attrs.dims or d))
 	end
 	if #node.inputs > 1 or node.attrs.style or node.attrs.dims then
-		return rope_part(e, node, x, f, y, {outer = outer, positions = positions, inner = inner, d = d}, angle)
+		return rope_part(e, node, x, f, y, g, {outer = outer, positions = positions, inner = inner, d = d}, angle)
 	end
 	if g.scale then return rope_codes(e, x, f, y, g, node.name, outer, positions, inner, d, angle) end
 	e:call('%s(%s, %d, %d, %d, %d, %s, %s);', e:part 'rope', x, outer, positions, inner, d,

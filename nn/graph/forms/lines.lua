@@ -1,12 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- Quantized form of softmax, norms and rope: integer sums of codes, if the spec of the result is known;
--- weight and bias of a norm remain floats.
-local function plain(node)
-	return #node.inputs == 1 and not node.attrs.style and not node.attrs.dims, 'calls without style, dims and tables'
-end
-
+-- weight and bias of a norm, cosines and sines remain floats.
 return {
 	{ops = {'softmax'}, inputs = {1}, weights = {}, gives = 'codes', needs = true},
 	{ops = {'layernorm', 'rmsnorm', 'groupnorm', 'instancenorm'}, inputs = {1}, weights = {}, gives = 'codes', needs = true},
-	{ops = {'rope'}, inputs = {1}, weights = {}, gives = 'codes', needs = true, fits = plain},
+	{ops = {'rope'}, inputs = {1}, weights = {}, gives = 'codes', needs = true},
 }

@@ -133,9 +133,9 @@ it('a mask of any layout and float dtype; nothing but floats decodes', function(
 	local z, spec = a:quantize 'int8', {dtype = 'int8', scale = 0.03}
 	assert(nn.attention(z, z, z, {out = spec}):explain():find 'path integer')
 	local y = nn.attention(z, z, z, {mask = m, out = spec})
-	assert(y:explain():find 'a mask, lengths, window or softcap', y:explain())
+	assert(y:explain():find 'path integer', y:explain())
 	local d = z:dequantize()
-	assert(y:codes():eq(nn.attention(d, d, d, {mask = m}):quantize(spec):codes()):all():item())
+	assert((y:codes():to 'int64' - nn.attention(d, d, d, {mask = m}):quantize(spec):codes():to 'int64'):abs():max():item() <= 1)
 	print(y:dtype())  --> int8
 end)
 

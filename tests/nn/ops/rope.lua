@@ -66,8 +66,8 @@ it('codes', function()
 	local z, out = tensor.randn(2, 3, 4):quantize 'int8', {dtype = 'int8', scale = 0.03}
 	assert(nn.rope(z, {out = out}):explain():find 'path integer')
 	local y = nn.rope(z, {style = 'half', out = out})
-	assert(y:explain():find 'style, dims or tables')
-	assert(y:codes():eq(nn.rope(z:dequantize(), {style = 'half'}):quantize(out):codes()):all():item())
+	assert(y:explain():find 'path integer')
+	assert((y:codes():to 'int64' - nn.rope(z:dequantize(), {style = 'half'}):quantize(out):codes():to 'int64'):abs():max():item() <= 1)
 end)
 
 it('positions lie along any axis; a later start is a later row', function()

@@ -44,4 +44,14 @@ for i, o in ipairs {{}, {start=7, base=500}, {axis=2}} do
 		end
 	end
 end
+local cosine, sine = tensor.rand(5, 4) * 2 - 1, tensor.rand(5, 4)
+for name, o in pairs {half={style='half'}, part={dims=4, start=2}, ['half part']={dims=6, style='half', base=300}, ['tables by half']={t=true, style='half'},
+	tables={t=true, dims=4}} do
+	for k = 1, 3 do
+		codes[('rope %s %s'):format(name, INS[k].dtype)] = function(_, a)
+			local q, options = a:view(a:size(1), 3, 5, 8):quantize(INS[k]), {style=o.style, dims=o.dims, start=o.start, base=o.base, out=OUTS[k]}
+			return o.t and nn.rope(q, cosine, sine, options) or nn.rope(q, options)
+		end
+	end
+end
 exported.functions(codes, x)

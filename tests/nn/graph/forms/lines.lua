@@ -50,3 +50,17 @@ it('stays float at the end, or behind floats', function()
 	local y = q:run(x, {check=true})
 	print(y:dtype(), y:origin().kernel, y:error(m(x)).max < 0.02)  --> int8 softmax_int true
 end)
+
+it('turns positions with tables, by halves and in part', function()
+	local v = tensor.randn(6, 5, 8)
+	local c, s = tensor.rand(5, 4), tensor.rand(5, 4)
+	for _, f in ipairs {function(t) return nn.rope(t, c, s, {style='half'}) end, function(t) return nn.rope(t, {dims=4, style='half'}) end} do
+		local m = nn.module(function(self, t) return self.b(f(self.a(t))) end, {a=nn.Linear(8, 8), b=nn.Linear(8, 4)})
+		local q, r = graph.trace(m, v):calibrate({{v, v}}, {log=false}):quantize {mode='static'}
+		assert(r:where {op='rope'}.mode == 'static')
+		quant.log 'reset'
+		local y = q:run(v, {check=true})
+		assert(#quant.log():where {path='fallback'} == 0 and quant.log():where {op='rope'}.path == 'integer')
+		assert(y:error(m(v)).sqnr > 25)
+	end
+end)
