@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * pad of codes with 0: the border is the zero point, and the params stay the same.
+ * pad of codes with a value: the border is its code, sat(rint(value / s) + z), and the params stay the same.
  */
+#include <math.h>
 #include <string.h>
 
+#include "quant/integer/rounding.h"
 #include "tensor/images.h"
 #include "tensor/op.h"
 #include "tensor/ops/ops.h"
@@ -22,20 +24,22 @@ static bool match_pad(struct ql_call *call, const char **reason)
 {
 	if (!one_scale(call, reason))
 		return false;
-	*reason = "a border that is not 0 may have no code";
-	return ql_pad_is_constant(call) && ql_call_float(call, "value", 0) == 0;
+	*reason = "a border of elements, or of nan";
+	return ql_pad_is_constant(call) && !isnan(ql_call_float(call, "value", 0));
 }
 
-/* Sets every element to the zero point. */
-static void fill(const struct ql_tensor *x, struct ql_tensor *out)
+/* Sets every element to the code of the value. */
+static void fill(const struct ql_tensor *x, double value, struct ql_tensor *out)
 {
-	int64_t zero = x->q->zero_point ? (int64_t)ql_tensor_at_f64(x->q->zero_point, 0) : 0, n = ql_tensor_nelem(out);
+	struct ql_rounding r = ql_rounding_of(x);
+	int64_t code = ql_round((float)value / (float)ql_tensor_at_f64(x->q->scale, 0), r.lo, r.hi, r.zero);
+	int64_t n = ql_tensor_nelem(out);
 	uint16_t *wide = out->storage->data;
 
 	if (ql_dtypes[out->dtype].bits == 8)
-		memset(out->storage->data, (uint8_t)zero, (size_t)n);
+		memset(out->storage->data, (uint8_t)code, (size_t)n);
 	for (int64_t i = 0; ql_dtypes[out->dtype].bits > 8 && i < n; i++)
-		wide[i] = (uint16_t)zero;
+		wide[i] = (uint16_t)code;
 }
 
 /* The codes of x as a part of those of out; with `last`, both have their channels last. */
@@ -75,7 +79,7 @@ static enum ql_status eval_pad(struct ql_ctx *ctx, struct ql_call *call)
 	if (status)
 		return status;
 	call->out[0]->q = ql_qparams_keep(x->q);
-	fill(x, call->out[0]);
+	fill(x, ql_call_float(call, "value", 0), call->out[0]);
 	status = copy_inner(ctx, call, call->out[0], last);
 	return status || !last ? status : ql_images_declare(ctx, call->out[0]);
 }
@@ -85,7 +89,7 @@ const struct ql_path ql_path_pad_int = {
 	.op = "pad",
 	.name = "integer",
 	.codes = "8 16",
-	.text = "padded with the zero point, under the same scale",
+	.text = "padded with the code of the value, under the same scale",
 	.match = match_pad,
 	.eval = eval_pad,
 	.images = true,

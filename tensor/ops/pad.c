@@ -307,7 +307,8 @@ const struct ql_op ql_op_pad = {
 	.doc = {.name = "pad",
 		.usage = "x:pad(1, 2)  x:pad{1, 1, 2, 2, value=}  x:pad{1, 1, mode='reflect'}",
 		.text = "A border around x: pairs of sizes before and after, counted from the last axis. It is filled with a value, or "
-			"with mode= by elements of x, as often as its size needs. Negative sizes remove elements, which happens before.",
+			"with mode= by elements of x, as often as its size needs. Negative sizes remove elements, which happens before. "
+			"Codes are padded with the code that is nearest to the value.",
 		.example = "print(tensor{1,2}:pad(1, 2))  --> float32(5)  0  1  2  0  0\n"
 			   "print(tensor{1,2,3}:pad{2, -1, mode='wrap'})  --> float32(4)  1  2  1  2",
 		.attrs = attrs},

@@ -1,9 +1,8 @@
 -- SPDX-License-Identifier: MIT
--- Ops that move elements: pad adds padding, flip reverses axes, roll turns one. In any layout, for any type; codes are padded with their zero point.
+-- Ops that move elements: pad adds padding, flip reverses axes, roll turns one. In any layout, for any type; codes are padded with the code of the value.
 -- tril and triu set zeros on one side of a diagonal, assign (x[{…}] = y) replaces a slice.
 local _, internal = ...
 local axes = internal.import 'nn/export/axes'
-local base = internal.import 'interp/prelude/base'
 local cast = internal.import 'nn/export/ops/cast'
 local parts = internal.import 'nn/export/parts'
 
@@ -34,8 +33,11 @@ end
 
 local function border(e, node, f, g, y)
 	local value = node.attrs.value or 0
-	if f.scale and value ~= 0 then base.fail("export: node '%s': value: wanted 0 around codes, got %g", node.name, value) end
-	local text = f.scale and tostring(f.zero) or f.ctype == 'float' and e.float(e.single(value)) or ('%d'):format(value)
+	local function code() -- quant/paths/pad_int.c
+		local v = e.single(e.single(value) / e.single(f.scale))
+		return f.zero + e.rint(math.max(f.lo - f.zero, math.min(f.hi - f.zero, v)))
+	end
+	local text = f.scale and ('%d'):format(code()) or f.ctype == 'float' and e.float(e.single(value)) or ('%d'):format(value)
 	e:call('%s(%s, %d, %s);', e:part('fill', {type = g.ctype}), y, g.count, text)
 end
 

@@ -19,7 +19,7 @@ return {
 			if not constant(node) then return not (spec.axis or spec.block) end
 			return spec.affine and quant.dtype(spec.dtype).bits >= 8
 		end,
-		fits = function(node) return not constant(node) or (node.attrs.value or 0) == 0, 'a border of 0' end},
+		fits = function(node) return not constant(node) or node.attrs.value == node.attrs.value, 'a border that is a number' end},
 	{ops = {'resize'}, inputs = {1}, weights = {}, gives = 'same', keeps = function(spec, node)
 		return node.attrs.mode == 'nearest' and not spec.block and (spec.axis or 0) <= #node.results[1].shape - 2
 	end,

@@ -14,5 +14,16 @@ for _, spec in ipairs {'uint8', 'int8', 'int16', {dtype='int8', scheme='asymmetr
 		end
 	end)
 end
+it('other values have their nearest code', function()
+	for _, spec in ipairs {{dtype='uint8', scale=0.05, zero_point=100}, {dtype='int8', scale=0.05}, {dtype='int16', scale=0.002}} do
+		local q = tensor.randn(1, 2, 4, 4):quantize(spec)
+		for _, value in ipairs {2, 0.07, -0.025, 0.125, 1e30, -math.huge} do
+			local y = q:pad({1, 1}, {value=value})
+			local code = tensor {value}:quantize(spec):codes():item()
+			assert(y:origin().path == 'integer' and y:codes()[1][1][1][1]:item() == code and y:codes()[1][2][4][6]:item() == code, value)
+			assert(y:codes():narrow(4, 2, 4):eq(q:codes()):all():item())
+		end
+	end
+end)
 local q = tensor.randn(1, 2, 4, 4):quantize 'uint8'
-print(q:pad({1, 1}, {value=2}):origin().reason)  --> a border that is not 0 may have no code
+print(q:pad({1, 1}, {value=0 / 0}):origin().reason)  --> a border of elements, or of nan

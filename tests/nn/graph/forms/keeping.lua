@@ -108,3 +108,15 @@ it('keeps codes in a resize that mixes pixels, with a scale of its own', functio
 		assert(#quant.log():where {path='fallback'} == 0 and #quant.log():where {op='resize'} == 1)
 	end
 end)
+
+it('a border of a number is its code, under a scale that has seen it', function()
+	local images = tensor.rand(12, 3, 8, 8)
+	for _, value in ipairs {0.5, 3, -1} do
+		local m = nn.module(function(self, a) return self.b(self.a(a):pad({1, 1, 1, 1}, {value=value})) end, {a=nn.Conv2d(3, 6, 3), b=nn.Conv2d(6, 2, 3)})
+		local q = graph.trace(m, images):calibrate({{images, images}}, {log=false}):quantize {mode='static'}
+		quant.log 'reset'
+		local y = q:run(images)
+		assert(#quant.log():where {path='fallback'} == 0 and quant.log():where {op='pad'}.path == 'integer')
+		assert(y:error(m(images)).sqnr > 30)
+	end
+end)
