@@ -329,25 +329,41 @@ static void check_held(const struct ql_gemm_coded *k, struct data *d, int held, 
 	free(theirs);
 }
 
-/* Values of codes of 4 bits in order of k are those of the same codes in groups. */
-static void check_nibbles(const struct ql_gemm_coded *k, const struct data *d, int64_t n, const char *what)
+/* Values of fields of 4 or 6 bits are those of the same codes in groups. */
+static void check_fields(const struct ql_gemm_coded *k, const struct data *d, int bits, int64_t n, const char *what)
 {
-	size_t used = (size_t)(n * QL_STRIP) * sizeof(float), bytes = (size_t)((n + 7) / 8 * 64);
+	size_t used = (size_t)(n * QL_STRIP) * sizeof(float), bytes = (size_t)((n + 7) / 8 * 128);
 	float *mine = take(used + 64), *theirs = take(used + 64);
-	uint8_t *codes = take(bytes);
+	uint8_t *groups = take(bytes), *fields = take(bytes);
+	int each = bits == 4 ? 8 : 4;
 	struct ql_strip s = d->s[0];
 
-	memset(codes, 0, bytes);
+	memset(groups, 0, bytes);
+	memset(fields, 0, bytes);
 	for (int64_t l = 0; l < n; l++)
-		for (int j = 0; j < QL_STRIP; j++)
-			codes[l / 8 * 64 + j * 4 + l % 8 / 2] |=
-				(uint8_t)((s.codes[l / 8 * 64 + j * 4 + l % 4] >> (l & 4) & 15) << 4 * (l % 2));
+		for (int j = 0; j < QL_STRIP; j++) {
+			uint32_t code = s.codes[bits == 4 ? l / 8 * 64 + j * 4 + l % 4 : l / 4 * 64 + j * 4 + l % 4],
+				 lane;
+			uint8_t *at = fields + l / each * 64 + j * 4;
+
+			code = bits == 4 ? code >> (l & 4) & 15 : code & 63;
+			if (bits == 4)
+				groups[l / 8 * 64 + j * 4 + l % 4] |= (uint8_t)(code << (l & 4));
+			else
+				groups[l / 4 * 64 + j * 4 + l % 4] = (uint8_t)code;
+			memcpy(&lane, at, 4);
+			lane |= code << bits * (l % each) | (bits == 6 ? 0xff000000u : 0);
+			memcpy(at, &lane, 4);
+		}
+	s.codes = groups;
 	gemm_coded_ref.floats(&s, 0, n, theirs, QL_STRIP);
-	s.codes = codes;
-	s.held = 4;
+	s.codes = fields;
+	s.fields = bits;
 	k->floats(&s, 0, n, mine, QL_STRIP);
-	CHECK(!memcmp(mine, theirs, used + 64), "%s: floats of %s in order, k %d", k->name, what, (int)n);
-	free(codes);
+	CHECK(!memcmp(mine, theirs, used + 64), "%s: floats of fields of %d bits, %s, k %d", k->name, bits, what,
+		(int)n);
+	free(groups);
+	free(fields);
 	free(mine);
 	free(theirs);
 }
@@ -377,8 +393,8 @@ static void check_form(const struct ql_gemm_coded *k, int bits, enum kind kind, 
 			check_dots(k, &d, n, 1 + rows % QL_STRIP_TILE, 1 + rows / QL_STRIP_TILE % QL_STRIP_ROWS, 0,
 				(rows / QL_STRIP_TILE + (int)i) % 2, rows < QL_STRIP_ROWS * QL_STRIP_TILE ? NULL : look,
 				what);
-		if (bits == 4 && kind <= ZEROS)
-			check_nibbles(k, &d, n, what);
+		if (kind <= ZEROS)
+			check_fields(k, &d, bits == 4 ? 4 : 6, n, what);
 		for (int held = bits - 3; held < bits && kind < VALUES; held++)
 			for (int way = 0; way < 8 && held < 7; way++)
 				if (way < 4 || held == 6)

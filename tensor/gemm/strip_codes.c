@@ -251,12 +251,14 @@ static int64_t unsigned_rows(
 void ql_strip_bytes_turn(const uint8_t *rows, int64_t step, int columns, int64_t n, uint8_t flip, uint8_t *groups)
 {
 	__m128i flips = _mm_set1_epi8((char)flip);
-	int64_t whole = columns == QL_STRIP ? n / 16 * 16 : 0;
+	int64_t whole = columns == QL_STRIP ? n / 8 * 8 : 0, squares = whole / 16 * 16;
 
 	memset(groups + whole * QL_STRIP, 0, (size_t)((ql_ceil_div(n, 8) * 8 - whole) * QL_STRIP));
-	for (int64_t l = 0; l < whole; l += 16)
+	for (int64_t l = 0; l < squares; l += 16)
 		for (int c = 0; c < QL_STRIP; c += 4)
 			ql_turn_4(rows + c * step + l, step, flips, groups + l * QL_STRIP + 4 * c, GROUP);
+	for (int c = 0; c < QL_STRIP && squares < whole; c += 4)
+		ql_turn_4_short(rows + c * step + squares, step, flips, groups + squares * QL_STRIP + 4 * c, GROUP);
 	for (int c = 0; c < columns; c++)
 		for (int64_t l = whole; l < n; l++)
 			groups[l / 4 * GROUP + 4 * c + l % 4] = rows[c * step + l] ^ flip;

@@ -171,16 +171,85 @@ QL_SIMD(void, add_16, (float *restrict to, int64_t n, const float *restrict x), 
 			to[i * QL_STRIP + c] += x[c];
 })
 
-/* Codes from element `at` on; pairs of 4 bits stay as they are. */
+static __m128i load_some(const uint8_t *p, int64_t bytes)
+{
+	_Alignas(16) uint8_t all[16] = {0};
+
+	memcpy(all, p, (size_t)bytes);
+	return ql_turn_load(all);
+}
+
+/* 12 bytes, or, of the last 8 fields of a row, 6; in registers, as a load of what smaller stores have written waits for them */
+QL_INLINE __m128i load_sixes(const uint8_t *p, const bool half)
+{
+	uint32_t first, second, third;
+	uint16_t end;
+
+	memcpy(&first, p, 4);
+	if (half) {
+		memcpy(&end, p + 4, 2);
+		return _mm_set_epi64x(0, (int64_t)((uint64_t)end << 32 | first));
+	}
+	memcpy(&second, p + 4, 4);
+	memcpy(&third, p + 8, 4);
+	return _mm_set_epi64x((int64_t)third, (int64_t)((uint64_t)second << 32 | first));
+}
+
+/* Rows of fields of 6 bits; four of a row, 3 bytes, go to a lane of 4 bytes, whose last is any. */
+QL_INLINE void turn_4_sixes(const __m128i *row, __m128i flip, const int lanes, uint8_t *to)
+{
+#define LANE(j) \
+	if ((j) < lanes) { \
+		__m128i low = _mm_unpacklo_epi32(_mm_srli_si128(row[0], 3 * (j)), _mm_srli_si128(row[1], 3 * (j))); \
+		__m128i high = _mm_unpacklo_epi32(_mm_srli_si128(row[2], 3 * (j)), _mm_srli_si128(row[3], 3 * (j))); \
+\
+		ql_turn_store(to + (j)*64, _mm_xor_si128(_mm_unpacklo_epi64(low, high), flip)); \
+	}
+	LANE(0)
+	LANE(1)
+	LANE(2)
+	LANE(3)
+#undef LANE
+}
+
+/* `step` bytes from row to row; n is a multiple of 4 in memory. */
+static void turn_sixes(const uint8_t *from, int64_t step, int rows, int64_t n, int flip, uint8_t *groups)
+{
+	__m128i flips = _mm_set1_epi32(flip), row[4];
+
+	for (int c = 0; c < QL_STRIP; c += 4)
+		for (int64_t l = 0; l < n; l += 16) {
+			bool whole = n - l >= 16, half = n - l == 8;
+
+			for (int i = 0; i < 4; i++) {
+				const uint8_t *p = from + (c + i) * step + l / 4 * 3;
+
+				row[i] = c + i >= rows ? _mm_setzero_si128()
+					 : whole       ? load_sixes(p, false)
+					 : half        ? load_sixes(p, true)
+						       : load_some(p, ql_ceil_div(n - l, 4) * 3);
+			}
+			if (half)
+				turn_4_sixes(row, flips, 2, groups + l * QL_STRIP + 4 * c);
+			else
+				turn_4_sixes(row, flips, 4, groups + l * QL_STRIP + 4 * c);
+		}
+}
+
+/* Codes from element `at` on; fields of 4 and of 6 bits stay as they are. */
 static void read_groups(
 	const struct ql_scale_codes *s, int64_t at, int rows, int64_t n, struct ql_strip *strip, uint8_t *groups)
 {
 	int bits = ql_dtypes[s->dtype].bits;
 
 	if (bits == 4 && !strip->value && at % 2 == 0 && s->pitch % 2 == 0) {
-		strip->held = 4;
+		strip->fields = 4;
 		ql_strip_bytes_turn((const uint8_t *)s->rows + at / 2, s->pitch / 2, rows, ql_ceil_div(n, 2),
 			(uint8_t)(17 * ql_strip_least(s->dtype)), groups);
+	} else if (bits == 6 && !strip->value && at % 4 == 0 && s->pitch % 4 == 0) {
+		strip->fields = 6;
+		turn_sixes((const uint8_t *)s->rows + at / 4 * 3, s->pitch / 4 * 3, rows, n,
+			ql_strip_least(s->dtype) ? 0x820820 : 0, groups);
 	} else {
 		ql_strip_groups(s->dtype, s->rows, at, s->pitch, rows, n, groups);
 	}

@@ -28,13 +28,21 @@ static uint8_t held_at(const struct ql_strip *s, int64_t l, int column)
 
 static uint8_t code_at(const struct ql_strip *s, int64_t l, int column)
 {
-	if (s->held == 4)
-		return s->codes[l / 8 * 64 + column * 4 + l % 8 / 2] >> l % 2 * 4 & 15;
 	if (s->held)
 		return held_at(s, l, column);
 	if (s->bits == 8)
 		return s->codes[l / 4 * 64 + column * 4 + l % 4];
 	return s->codes[l / 8 * 64 + column * 4 + l % 4] >> (l & 4) & 15;
+}
+
+/* A code of `floats`. */
+static uint8_t field_at(const struct ql_strip *s, int64_t l, int column)
+{
+	int64_t each = s->fields == 4 ? 8 : 4, at = l % each * s->fields;
+	const uint8_t *lane = s->codes + l / each * 64 + column * 4 + at / 8;
+	int code = at % 8 + s->fields > 8 ? lane[0] | lane[1] << 8 : lane[0];
+
+	return (uint8_t)(code >> at % 8 & ((1 << s->fields) - 1));
 }
 
 static float number(const struct ql_strip *s, const void *of, int64_t i)
@@ -45,7 +53,7 @@ static float number(const struct ql_strip *s, const void *of, int64_t i)
 static float value_at(const struct ql_strip *s, int64_t l, int column)
 {
 	int64_t i = l / s->block * QL_STRIP + column;
-	int code = code_at(s, l, column), zero = s->zero ? s->zero[i] : s->middle;
+	int code = s->fields ? field_at(s, l, column) : code_at(s, l, column), zero = s->zero ? s->zero[i] : s->middle;
 	float x = (s->value ? s->value[code] : (float)(code - zero)) * number(s, s->scale, i);
 
 	return s->shift ? x + number(s, s->shift, i) : x;

@@ -18,7 +18,7 @@
 #define NV (QL_STRIP / LANES)
 
 /* What of a strip is a constant of a loop. */
-enum kind { INTEGERS, SHIFTED, VALUES, MINIFLOATS, SIXES, MIRRORED, NIBBLES };
+enum kind { INTEGERS, SHIFTED, VALUES, MINIFLOATS, SIXES, MIRRORED, NIBBLES, FIELDS };
 
 struct scales {
 	FLOATS scale[NV], shift[NV], zero[NV];
@@ -38,7 +38,7 @@ QL_INLINE void read_scales(const enum kind kind, const struct ql_strip *s, int64
 		to->scale[v] = numbers(s, s->scale, i);
 		if (kind == SHIFTED)
 			to->shift[v] = numbers(s, s->shift, i);
-		if (kind == INTEGERS || kind == SHIFTED || kind == NIBBLES)
+		if (kind == INTEGERS || kind == SHIFTED || kind == NIBBLES || kind == FIELDS)
 			to->zero[v] = TO_FLOATS(s->zero ? BYTES(s->zero + i) : SPREAD(s->middle));
 	}
 }
@@ -75,7 +75,8 @@ QL_INLINE FLOATS mirrored(const struct ql_strip *s, INTS group, int i)
 
 static enum kind kind_of(const struct ql_strip *s)
 {
-	return s->held == 4               ? NIBBLES
+	return s->fields == 4             ? NIBBLES
+	       : s->fields == 6           ? FIELDS
 	       : s->bits == 8 && s->mini  ? s->sign == 5 && (LANES == 16 || s->mantissa == 2) ? SIXES : MINIFLOATS
 	       : LANES == 16 && s->mirror ? MIRRORED
 	       : s->value                 ? VALUES
@@ -87,7 +88,8 @@ static enum kind kind_of(const struct ql_strip *s)
 QL_INLINE FLOATS value(const int bits, const enum kind kind, const struct ql_strip *s, const struct scales *scales,
 	INTS group, int i, int v)
 {
-	INTS code = SHIFT(group, kind == NIBBLES ? 4 * i : bits == 8 ? 8 * i : i < 4 ? 8 * i : 8 * i - 28);
+	const int up = kind == NIBBLES ? 4 * i : kind == FIELDS ? 6 * i : bits == 8 || i < 4 ? 8 * i : 8 * i - 28;
+	INTS code = SHIFT(group, up);
 	FLOATS x;
 
 	if (kind == VALUES || (kind == MIRRORED && LANES != 16))
@@ -101,7 +103,7 @@ QL_INLINE FLOATS value(const int bits, const enum kind kind, const struct ql_str
 	else if (kind == SIXES)
 		x = six(s, code);
 	else
-		x = SUB(TO_FLOATS(AND(code, SPREAD(bits == 4 ? 15 : 255))), scales->zero[v]);
+		x = SUB(TO_FLOATS(AND(code, SPREAD(bits == 4 ? 15 : kind == FIELDS ? 63 : 255))), scales->zero[v]);
 	x = MUL(x, scales->scale[v]);
 	return kind == SHIFTED ? ADD(x, scales->shift[v]) : x;
 }
@@ -483,6 +485,7 @@ static void floats(const struct ql_strip *s, int64_t l, int64_t depth, float *ou
 		CASE(4, SHIFTED)
 		CASE(4, VALUES)
 		CASE(4, NIBBLES)
+		CASE(8, FIELDS)
 		CASE(8, INTEGERS) CASE(8, SHIFTED) CASE(8, VALUES) CASE(8, MINIFLOATS) CASE(8, SIXES) CASE(8, MIRRORED)
 	}
 #undef CASE

@@ -275,11 +275,12 @@ static inline int32_t ql_taps_pair(const int16_t *w)
  * (code - zero) * scale + shift or, with `value`, value[code] * scale, each step rounded to float32. `mini` says that codes of 8 bits
  * are finite binary floating point, with the same values: the bits below `sign`, moved up by 23 - mantissa, are a float32 to be
  * multiplied by `unit`. One row of `dots` also takes codes of 1, 2, 3, 5 and 6 bits as strips hold them (`held`;
- * tensor/gemm/strip_codes.h has the layout), `floats` integers of 4 bits in order of k in each lane of 32 bits. */
+ * tensor/gemm/strip_codes.h has the layout), `floats` integers of 4 and 6 bits as fields in order of k in each lane of 32 bits. */
 struct ql_strip {
 	const uint8_t *codes;
 	int bits; /* 4 or 8 */
-	int held; /* bits of the codes where they are in chunks, for one row of `dots`; with `look` 6 only; 4: in order, for `floats`; 0: in groups */
+	int held; /* bits of the codes where they are in chunks, for one row of `dots`; with `look` 6 only; 0: in groups */
+	int fields; /* bits of fields, for `floats`: 4 in a lane of 8, or, with `bits` 8, 6 in a lane of 4; 0: codes in groups */
 	bool half;           /* scales and shifts are float16, else float32 */
 	int64_t block;       /* consecutive k under one scale, a multiple of 8; k and more: one scale per column */
 	const void *scale;   /* 16 for each block */
