@@ -61,6 +61,8 @@ local function as_codes(spec, x)
 	if x:quantized() then return x end
 	if quant.dtype(x:dtype()).float then return x:quantize(spec) end
 	if x:dtype() ~= spec.dtype then return x end
+	local codes = not internal.recorded() and x:device() == 'cpu' and internal.coded(x, spec)
+	if codes then return codes end -- else some are out of range, and saturate
 	local scale, zero = internal.spec_params(spec)
 	return ((x:to 'float32' - (zero or 0)) * scale):quantize(spec)
 end

@@ -290,3 +290,14 @@ it('wants constants that are not closed', function()
 	end
 	fails('wanted live constants', e.run, e, tensor.randn(2, 3))
 end)
+
+it('plain integers are codes of an input that has them, and saturate at its bounds', function()
+	local spec = {dtype = 'int8', scale = 0.1, zero_point = 4, quant_min = -100, quant_max = 90}
+	local x = (tensor.randn(2, 6) * 4):quantize(spec)
+	local g = graph.trace(nn.module(function(_, a) return a:sigmoid {out = {dtype = 'uint8', scale = 1 / 256, zero_point = 0}} end, {}), x)
+	assert(g:run(x:codes()):codes():eq(g:run(x):codes()):all():item())
+	local wide = tensor {{-128, 127, 0, 90, -100, 91}, dtype = 'int8'}
+	local y = g:run(wide):codes()
+	assert(y:eq(g:run(wide:clamp(-100, 90)):codes()):all():item() and y:select(2, 1):eq(y:select(2, 5)):all():item())
+	assert(wide:select(2, 1):sum():item() == -128) -- the input stays
+end)
