@@ -9,7 +9,7 @@ return {
 	empty = 'its elements have no values', maskedselect = SIZES .. '; tensor.where and sums of products with a mask keep sizes',
 	sample = 'it draws tokens for m:generate; C takes the logits of the model', cachedattention = 'it writes into its operands, caches of m:generate; nn.attention has C',
 	split = 'graphs have its pieces as views (narrow)',
-	cholesky = FACTOR, inversefactor = FACTOR, choleskyinverse = FACTOR, solvetriangular = FACTOR,
+	cholesky = FACTOR, inversefactor = FACTOR, choleskyinverse = FACTOR, solvetriangular = FACTOR, gptq = 'weights are quantized before a model is exported',
 	nonzero = SIZES, unique = SIZES, bincount = SIZES .. '; x:onehot(n):sum(1) counts numbers up to n',
 	mse = LOSS, l1 = LOSS, smoothl1 = LOSS, huber = LOSS, kldiv = LOSS, crossentropy = LOSS, nll = LOSS, bce = LOSS, bcelogits = LOSS,
 }

@@ -25,7 +25,7 @@ local positions = tensor({{1, 2, 3, 4}, {4, 3, 2, 1}, {1, 1, 2, 2}, {2, 3, 4, 1}
 local ids, tuples = tensor{2, 4, 1, dtype = 'int64'}, tensor({{1, 2}, {3, 4}, dtype = 'int64'})
 local definite = tensor{{8, 1, 0.5, -1}, {1, 7, 2, 0.5}, {0.5, 2, 8, -1}, {-1, 0.5, -1, 6}}
 local arguments = {
-	cholesky = 'definite', inversefactor = 'definite', choleskyinverse = 'definite',
+	gptq = 'skip', cholesky = 'definite', inversefactor = 'definite', choleskyinverse = 'definite',
 	clamp = {-1, 1}, leakyrelu = {0.1}, maskedselect = {mask}, maskedassign = {mask, 2.5}, quantile = {0.25}, topk = {2},
 	gather = {2, positions}, scatter = {2, positions, x}, tile = {2, 1}, pad = {1}, resize = {3}, flip = {1}, norm = {2},
 	cumsum = {{axis = 1}}, conv2d = 'images', convtranspose2d = 'images', maxpool2d = 'images', avgpool2d = 'images', fake = {'int4'},
