@@ -151,8 +151,8 @@ static enum ql_status make_turns(struct ql_ctx *ctx, const struct ql_call *call,
 	enum ql_status status = QL_OK;
 	uint64_t bytes;
 
-	if (!ql_size_mul((uint64_t)j->positions, ql_size_array(2 * j->n, sizeof(*j->turns)), &bytes) ||
-		!ql_size_mul(bytes, (uint64_t)tables, &bytes))
+	if (!ql_size_mul((uint64_t)j->positions, ql_size_array(j->n, sizeof(*j->turns)), &bytes) ||
+		!ql_size_add(bytes, bytes, &bytes) || !ql_size_mul(bytes, (uint64_t)tables, &bytes))
 		return ql_fail(ctx, QL_ERR_OVERFLOW, "rope: wanted angles that fit in memory, got %lld positions",
 			(long long)j->positions);
 	j->turns = ql_scratch_take(ctx, bytes);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * conv2d and its gradients. float32 (and 16-bit floats through it) by tensor/conv, float64 by plain loops.
  */
+#include <math.h>
 #include <string.h>
 
 #include "tensor/codec.h"
@@ -107,15 +108,24 @@ static enum ql_status compute(struct ql_ctx *ctx, struct ql_call *call, const st
 
 /* ---- the result ---- */
 
+/* Whether all operands are plain integers. */
+static bool of_integers(const struct ql_call *call)
+{
+	for (int i = 0; i < call->n_in; i++)
+		if (call->in[i]->q || !ql_dtype_is_integer(call->in[i]->dtype) || ql_dtype_is_bool(call->in[i]->dtype))
+			return false;
+	return true;
+}
+
 static enum ql_status check_operands(struct ql_ctx *ctx, const struct ql_call *call, const struct ql_conv *c)
 {
 	char text[QL_SHAPE_TEXT];
 
 	for (int i = 0; i < call->n_in; i++)
-		if (!ql_dtype_is_float(ql_operand_dtype(call->in[i])))
+		if (!ql_dtype_is_float(ql_operand_dtype(call->in[i])) && !of_integers(call))
 			return ql_fail(ctx, QL_ERR_DTYPE,
-				"conv2d: operand %d: wanted floats or a quantized tensor, got %s", i + 1,
-				ql_tensor_text(call->in[i], text));
+				"conv2d: operand %d: wanted floats, a quantized tensor, or integers only, got %s",
+				i + 1, ql_tensor_text(call->in[i], text));
 	if (ql_call_attr(call, "k") && !call->in[1]->q)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "conv2d: k: wanted a quantized w, got %s",
 			ql_tensor_text(call->in[1], text));
@@ -136,8 +146,11 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 		status = check_operands(ctx, call, &c);
 	if (status)
 		return status;
-	for (int i = 1; i < call->n_in; i++)
-		dtype = ql_dtype_promote(dtype, ql_operand_dtype(call->in[i]));
+	dtype = ql_dtype_promote(dtype, ql_operand_dtype(w));
+	if (of_integers(call)) /* as matmul */
+		dtype = ql_dtypes[x->dtype].bits <= 8 && ql_dtypes[w->dtype].bits <= 8 ? QL_int32 : QL_int64;
+	if (call->n_in > 2)
+		dtype = ql_dtype_promote(dtype, ql_operand_dtype(call->in[2]));
 	ql_result_set(call, 0, dtype, 4, (const int64_t[]){c.n, c.o, c.window.out[0], c.window.out[1]});
 	return QL_OK;
 }
@@ -275,12 +288,59 @@ static enum ql_status eval_fused(struct ql_ctx *ctx, struct ql_call *call, const
 	return status;
 }
 
+/* ---- integers ---- */
+
+static double largest(const struct ql_tensor *t)
+{
+	const double *v = ql_tensor_data(t);
+	double most = 0;
+
+	for (int64_t i = 0; i < ql_tensor_nelem(t); i++)
+		most = fmax(most, fabs(v[i]));
+	return most;
+}
+
+/* Sums of integers in double, which are exact below 2^53. */
+static enum ql_status exact_sums(struct ql_ctx *ctx, const struct ql_conv *c, const struct ql_tensor *const *in,
+	double most, struct ql_tensor *y)
+{
+	double bound = largest(in[0]) * largest(in[1]);
+
+	bound *= (double)(c->c / c->groups) * (double)c->window.kernel[0] * (double)c->window.kernel[1];
+	if (bound > most)
+		return ql_fail(ctx, QL_ERR_OVERFLOW,
+			"conv2d: wanted integers whose sums are below %.0f, got up to %.14g", most, bound);
+	return ql_conv_wide_y(ctx, c, ql_tensor_data(in[0]), ql_tensor_data(in[1]), ql_tensor_data(y));
+}
+
+static enum ql_status eval_integers(struct ql_ctx *ctx, struct ql_call *call, const struct ql_conv *c)
+{
+	struct ql_tensor *out = call->out[0], *in[2] = {NULL, NULL}, *y = NULL;
+	enum ql_status status = ql_tensor_new(ctx, QL_float64, 4, out->shape, &y);
+
+	call->path = ql_dtype_name(out->dtype);
+	call->kernel = "ref";
+	for (int i = 0; i < 2 && !status; i++)
+		status = ql_tensor_cast(ctx, call->in[i], QL_float64, &in[i]);
+	if (!status)
+		status = exact_sums(
+			ctx, c, (const struct ql_tensor *const *)in, out->dtype == QL_int32 ? 0x1p31 : 0x1p53, y);
+	if (!status)
+		status = ql_tensor_copy(ctx, out, y);
+	ql_tensor_release(ctx, in[0]);
+	ql_tensor_release(ctx, in[1]);
+	ql_tensor_release(ctx, y);
+	return status ? status : ql_conv_finish_apart(ctx, call);
+}
+
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_conv c;
 	enum ql_status status =
 		ql_conv_read(ctx, call, 4, call->in[0]->shape, call->in[1]->rank, call->in[1]->shape, &c);
 
+	if (!status && of_integers(call))
+		return eval_integers(ctx, call, &c);
 	if (!status && call->out[0]->dtype != QL_float64) {
 		status = eval_fused(ctx, call, &c);
 		if (status != QL_ERR_OVERFLOW)
@@ -461,7 +521,8 @@ const struct ql_op ql_op_conv2d = {
 			"bias (out) when given, then the activation: a result (n, out, h', w') with h' = floor((h + pads - dilation "
 			"(kh - 1) - 1) / stride) + 1. Outside of x there is 0. float16 and bfloat16 are summed in float32, float64 by "
 			"plain loops (for checks). Quantized x and w of 8 or 16 bits are multiplied in integers where the scales of w change along "
-			"its outputs only; else codes of w are decoded in parts that stay in the caches. out= makes codes of the result. x:explain() says which way it went, and why.",
+			"its outputs only; else codes of w are decoded in parts that stay in the caches. out= makes codes of the result. Plain integers give exact "
+			"sums: int32 of 8 bits, else int64. x:explain() says which way it went, and why.",
 		.example = "x, w = tensor.ones(1, 1, 3, 3), tensor.ones(1, 1, 3, 3)\n"
 			   "print(x:conv2d(w, {pad=1}):view(3, 3):totable()[2][3])  --> 6.0\n"
 			   "print(x:conv2d(w, tensor{1}):item())  --> 10.0",

@@ -6,6 +6,7 @@
 #include "tensor/ops/ops.h"
 #include "tensor/conv/planes.h"
 #include "tensor/conv/window.h"
+#include "tensor/parallel.h"
 
 static bool is_mean(const struct ql_op *op)
 {
@@ -28,9 +29,9 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	if (x->rank != 4)
 		return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted x (n, c, h, w), got %s", call->op->doc.name,
 			ql_shape_text(x->rank, x->shape, text));
-	if (!ql_dtype_is_float(ql_operand_dtype(x)))
-		return ql_fail(ctx, QL_ERR_DTYPE, "%s: wanted floats or a quantized tensor, got %s", call->op->doc.name,
-			ql_tensor_text(x, text));
+	if (!ql_dtype_is_float(ql_operand_dtype(x)) && (is_mean(call->op) || ql_dtype_is_bool(x->dtype)))
+		return ql_fail(ctx, QL_ERR_DTYPE, "%s: wanted floats%s or a quantized tensor, got %s",
+			call->op->doc.name, is_mean(call->op) ? "" : ", integers", ql_tensor_text(x, text));
 	status = ql_pool_window(ctx, call, &w);
 	if (status)
 		return status;
@@ -41,12 +42,82 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	return QL_OK;
 }
 
+/* ---- the largest of integers ---- */
+
+/* Of the window of result (a, b) in a plane: the largest number, the least one if there is only padding; its place from 1 on, or 0. */
+static int64_t largest_of(const struct ql_window *w, const int64_t *x, int64_t a, int64_t b, int64_t *place)
+{
+	int64_t most = INT64_MIN;
+
+	*place = 0;
+	for (int64_t i = 0; i < w->kernel[0]; i++)
+		for (int64_t k = 0; k < w->kernel[1]; k++) {
+			int64_t r = a * w->stride[0] - w->before[0] + i * w->dilation[0];
+			int64_t c = b * w->stride[1] - w->before[1] + k * w->dilation[1];
+
+			if (r < 0 || r >= w->in[0] || c < 0 || c >= w->in[1] || (*place && x[r * w->in[1] + c] <= most))
+				continue;
+			most = x[r * w->in[1] + c];
+			*place = r * w->in[1] + c + 1;
+		}
+	return most;
+}
+
+struct integers {
+	struct ql_window w;
+	const int64_t *x;
+	int64_t *y, *place; /* place: may be NULL */
+};
+
+static void planes_body(void *arg, int64_t begin, int64_t end)
+{
+	const struct integers *j = arg;
+	int64_t at = begin * j->w.out[0] * j->w.out[1], place;
+
+	for (int64_t p = begin; p < end; p++)
+		for (int64_t a = 0; a < j->w.out[0]; a++)
+			for (int64_t b = 0; b < j->w.out[1]; b++, at++) {
+				j->y[at] = largest_of(&j->w, j->x + p * j->w.in[0] * j->w.in[1], a, b, &place);
+				if (j->place)
+					j->place[at] = place;
+			}
+}
+
+static enum ql_status eval_integers(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_tensor *out = call->out[0], *x = NULL, *y = NULL;
+	struct integers j = {.place = call->n_out > 1 ? ql_tensor_data(call->out[1]) : NULL};
+	int64_t planes = out->shape[0] * out->shape[1];
+	enum ql_status status = ql_pool_window(ctx, call, &j.w);
+
+	call->path = ql_dtype_name(out->dtype);
+	call->kernel = "ref";
+	if (!status)
+		status = ql_tensor_cast(ctx, call->in[0], QL_int64, &x);
+	if (!status)
+		status = ql_tensor_new(ctx, QL_int64, 4, out->shape, &y);
+	if (!status) {
+		j.x = ql_tensor_data(x);
+		j.y = ql_tensor_data(y);
+		status = ql_parallel_for(
+			ctx, planes, 1, ql_mul64(ql_tensor_nelem(out), j.w.kernel[0] * j.w.kernel[1]), planes_body, &j);
+	}
+	if (!status)
+		status = ql_tensor_copy(ctx, out, y); /* saturates: padding alone is the least number */
+	ql_tensor_release(ctx, x);
+	ql_tensor_release(ctx, y);
+	return status;
+}
+
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_tensor *out = call->out[0], *x = NULL, *y = NULL;
 	struct ql_planes j = {.mean = is_mean(call->op), .wide = out->dtype == QL_float64};
-	enum ql_status status = ql_pool_window(ctx, call, &j.w);
+	enum ql_status status;
 
+	if (ql_dtype_is_integer(out->dtype))
+		return eval_integers(ctx, call);
+	status = ql_pool_window(ctx, call, &j.w);
 	call->path = ql_dtype_name(j.wide ? QL_float64 : QL_float32);
 	call->kernel = ctx->kernels->simd->name;
 	if (!status)
@@ -181,7 +252,7 @@ const struct ql_op ql_op_maxpool2d = {
 		.usage =
 			"x:maxpool2d(k, {stride=, pad=, dilation=, ceilmode=})  values, places = x:maxpool2d(k, {indices=true})",
 		.text = "Largest number of each window of x (n, c, h, w); nan if there is one. With k='all' of each whole plane: "
-			"(n, c, 1, 1). Padding counts as -infinity, which is the result of a window in the padding only. A window that does not "
+			"(n, c, 1, 1). Padding counts as -infinity (of integers: the least number), which is the result of a window in the padding only. A window that does not "
 			"fit entirely is left out, but with ceilmode=true where it begins inside of x or the padding before it. With indices=true "
 			"a second result (int64) has the place of each number in its plane, from 1 to h w, row by row: the first of equal ones "
 			"(0: only padding). The gradient goes to the same place. Of a quantized x the codes are compared, under the same params.",

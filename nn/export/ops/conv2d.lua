@@ -3,6 +3,7 @@
 -- others the window is gathered, with the zero point as padding, and multiplied by each output's weights (kernel_height, kernel_width,
 -- channels); depthwise and grouped convolutions read the input in place.
 local _, internal = ...
+local base = internal.import 'interp/prelude/base'
 local decode = internal.import 'nn/export/decode'
 local parts = internal.import 'nn/export/parts'
 local product = internal.import 'nn/export/product'
@@ -149,6 +150,9 @@ end
 
 return {ops = {'conv2d'}, emit = function(e, node)
 	local x, f = e:input(node, 1, 'nhwc')
+	if f.ctype ~= 'float' and not e.graph:result_of(node.inputs[1]).spec then
+		base.fail("export: node '%s': wanted floats or codes for conv2d, got %s", node.name, f.dtype)
+	end
 	local result, facts = e:output(node, 'nhwc')
 	product.result(e, node, result, facts, function(y, g) emit(e, node, x, f, y, g) end)
 end}

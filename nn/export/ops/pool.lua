@@ -172,7 +172,8 @@ static void ${name}(const float *x, int32_t n, int32_t pixels, int32_t channels,
 }
 ]]})
 
-local LEAST = {uint8_t = '0', uint16_t = '0', int8_t = '-128', int16_t = '-32768', float = parts.float(-math.huge)}
+local LEAST = {uint8_t = '0', uint16_t = '0', int8_t = '-128', int16_t = '-32768', uint32_t = '0', uint64_t = '0', int32_t = 'INT32_MIN', int64_t = 'INT64_MIN',
+	float = parts.float(-math.huge)}
 
 -- The padding that is part of means, if windows differ in what they count (ql_window_even), as the name of a constant and a comma; else nil.
 local function edge_of(e, node, f, g, kernel)

@@ -49,6 +49,7 @@ local function qlinear_conv(n, a)
 end
 
 local function conv2d(n)
+	if not quant.dtype(n:typed()).float then n:refuse 'plain integers' end
 	local a, k = attributes(n), n:attr 'k'
 	local made = integer.conv(n, a) or integers(n, a) or qlinear_conv(n, a)
 	if made then return made end

@@ -40,7 +40,8 @@ end
 
 -- Bytes are compared as they are.
 local function maxpool2d(n)
-	local k, indices = n:attr 'k', n:attr('indices', false)
+	local k, indices, given = n:attr 'k', n:attr('indices', false), quant.dtype(n:typed())
+	if not given.float and given.bits > 8 then n:refuse('integers of %d bits', given.bits) end
 	if k == 'all' then
 		if indices then n:refuse 'indices= of whole planes' end
 		return n:emit('GlobalMaxPool', {n:input(1, n:typed())})

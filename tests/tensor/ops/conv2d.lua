@@ -265,7 +265,7 @@ refused('conv2d: stride: wanted a number or {h, w}, got 3 numbers', x, w, {strid
 refused('a kernel of 3 x 3 that reaches over 7 rows of 5', x, w, {dilation=3})
 refused('a kernel of 7 x 7 that reaches over 7 rows of 5', x, tensor.ones(1, 4, 7, 7))
 refused('conv2d: wanted a kernel of at least 1 x 1, got 0 x 3', x, tensor.ones(6, 4, 0, 3))
-refused('conv2d: operand 2: wanted floats or a quantized tensor, got int32', x, w:to 'int32')
+refused('conv2d: operand 2: wanted floats, a quantized tensor, or integers only, got int32', x, w:to 'int32')
 refused("conv2d: unknown option 'padding'", x, w, {padding=1})
 
 it('leaves out what no tap reads, with larger steps', function()
@@ -283,4 +283,44 @@ it('leaves out what no tap reads, with larger steps', function()
 			end
 		end
 	end
+end)
+
+it('sums plain integers exactly', function()
+	local function codes(dtype, step, most, ...)
+		local sizes, n, list = {...}, 1, {dtype=dtype}
+		for _, size in ipairs(sizes) do n = n * size end
+		for i = 1, n do list[i] = (i * step + i * i * 5) % most - (dtype:find '^u' and 0 or most // 2) end
+		return tensor(list):view(table.unpack(sizes))
+	end
+	for _, c in ipairs {{'int8', 'int8', 256, 'int32'}, {'uint8', 'int8', 256, 'int32'}, {'int16', 'int8', 200, 'int64'}, {'int32', 'int32', 100001, 'int64'},
+		{'int64', 'int64', 1 << 21, 'int64'}} do
+		local x, w = codes(c[1], 37, c[1] == 'int16' and 65536 or c[3], 2, 4, 6, 7), codes(c[2], 53, c[3], 6, 2, 3, 2)
+		local b = codes('int32', 7, 1000, 6)
+		local y = x:conv2d(w, b, {pad={1, 0}, stride={2, 1}, dilation={1, 2}, groups=2})
+		assert(y:dtype() == c[4] and x:conv2d(w, {groups=2}):dtype() == c[4], y:dtype())
+		local X, W, B, Y = x:totable(), w:totable(), b:totable(), y:totable()
+		for n = 1, 2 do
+			for o = 1, 6 do
+				for i, row in ipairs(Y[n][o]) do
+					for j, got in ipairs(row) do
+						local sum = B[o]
+						for ch = 1, 2 do
+							for p = 1, 3 do
+								for q = 1, 2 do
+									local line = X[n][(o > 3 and 2 or 0) + ch][(i - 1) * 2 + p - 1]
+									sum = sum + (line and line[j + (q - 1) * 2] or 0) * W[o][ch][p][q]
+								end
+							end
+						end
+						assert(got == sum, ('%s: %d instead of %d'):format(c[1], got, sum))
+					end
+				end
+			end
+		end
+	end
+	local x, w = codes('int8', 37, 256, 2, 3, 5, 5), codes('int8', 53, 256, 2, 3, 3, 3)
+	assert(x:conv2d(w, {act='relu'}):eq(x:conv2d(w):maximum(0)):all():item() and x:transpose(3, 4):conv2d(w):eq(x:transpose(3, 4):contiguous():conv2d(w)):all():item())
+	assert(x:narrow(1, 1, 0):conv2d(w):nelem() == 0)
+	print(pcall(x.conv2d, x, w:to 'float32'))  --> false conv2d: operand 1: wanted floats, a quantized tensor, or integers only, got int8(2, 3, 5, 5)
+	print(pcall(x.conv2d, x:to 'int64' * (1 << 40), w:to 'int64'))  --> false conv2d: wanted integers whose sums are below 9007199254740992, got up to ...
 end)

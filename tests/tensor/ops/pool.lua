@@ -102,7 +102,8 @@ refused('avgpool2d: k: wanted a number or {h, w}, got 3 numbers', 'avgpool2d', x
 refused("avgpool2d: k: wanted one of all, got 'any'", 'avgpool2d', x, 'any')
 refused('avgpool2d: wanted a kernel of at least 1 x 1, got 0 x 4', 'avgpool2d', tensor.zeros(2, 3, 0, 4))
 refused('maxpool2d: wanted x (n, c, h, w), got (3, 5, 6)', 'maxpool2d', x[1], 2)
-refused('maxpool2d: wanted floats or a quantized tensor, got int32', 'maxpool2d', x:to 'int32', 2)
+refused('avgpool2d: wanted floats or a quantized tensor, got int32', 'avgpool2d', x:to 'int32', 2)
+refused('maxpool2d: wanted floats, integers or a quantized tensor, got bool', 'maxpool2d', x:gt(0), 2)
 refused('maxpool2d: stride: wanted 1 or more and at most 1073741824, got 0', 'maxpool2d', x, 2, {stride=0})
 
 it('a window as large as the plane that begins in the padding', function()
@@ -211,4 +212,21 @@ it('autopad: sizes are those of x divided by the stride, odd padding last or fir
 	print(x:avgpool2d({1, 3}, {stride=2, autopad='same'}):view(3))  --> float32(3) 1.0000 3.0000 3.0000
 	print(x:maxpool2d({1, 2}, {autopad='valid'}):view(2))  --> float32(2) 2 4
 	print(tensor.randn(2, 3, 4, 5):maxpool2d('all'):size())  --> 2 3 1 1
+end)
+
+it('takes the largest of integers', function()
+	for _, dtype in ipairs {'int8', 'uint8', 'int16', 'int32', 'int64'} do
+		local x = (tensor.rand(2, 3, 7, 8) * 100 - (dtype:find '^u' and 0 or 50)):to(dtype)
+		for _, o in ipairs {{}, {stride=1, pad=1}, {stride=2, dilation=2}, {stride=2, ceilmode=true, pad={1, 0}}, {indices=true}} do
+			local y, at = x:maxpool2d(3, o)
+			local want, place = x:to 'float64':maxpool2d(3, o)
+			assert(y:dtype() == dtype and y:to 'float64':eq(want):all():item() and (not at or at:eq(place):all():item()))
+		end
+		assert(x:permute(1, 2, 4, 3):maxpool2d 'all':eq(x:maxpool2d 'all'):all():item())
+	end
+	local big = tensor {dtype='int64', {1 << 62, (1 << 62) + 1}}:view(1, 1, 1, 2)
+	assert(big:maxpool2d({1, 2}):item() == (1 << 62) + 1)
+	local edge = tensor {dtype='int8', -5}:view(1, 1, 1, 1):maxpool2d(1, {pad=1}):view(-1):totable()
+	assert(edge[1] == -128 and edge[5] == -5)
+	print(pcall(big.avgpool2d, big))  --> false avgpool2d: wanted floats or a quantized tensor, got int64(1, 1, 1, 2)
 end)

@@ -52,3 +52,8 @@ exported.functions({
 	['a computed weight in groups'] = function(self, a) return a:conv2d(self.g:tanh(), self.b, {groups=2}) end,
 	['floats by codes'] = function(self, a) return a:conv2d(self.q, {pad=1}) end, ['floats by 4 bits'] = function(self, a) return a:conv2d(self.p) end,
 }, plain, {w=weight, g=tensor.randn(6, 2, 3, 3), b=tensor.randn(6), q=weight:quantize 'int8/1', p=weight:quantize 'int4/1'})
+
+it('refuses plain integers', function()
+	local g = exported.of(function(_, x) return x:to('int32'):conv2d(tensor.ones(2, 3, 3, 3):to 'int32') end, tensor.randn(2, 3, 5, 5))
+	print(pcall(g.export, g, {dir='/proc/none/x'}))  --> false ...wanted floats or codes for conv2d, got int32
+end)

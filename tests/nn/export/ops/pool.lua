@@ -9,6 +9,8 @@ exported.integers {
 	{'largest', nn.Sequential {nn.Conv2d(3, 8, 3), nn.MaxPool2d(3, {stride=2, pad=1}), nn.Conv2d(8, 4, 1)}, x},
 }
 exported.functions({
+	['largest of int32'] = function(_, a) return a:mul(100):to('int32'):maxpool2d(3, {stride=2, pad=1}):to 'float32' end,
+	['largest of plain bytes'] = function(_, a) return a:mul(20):to('int8'):maxpool2d(2):to 'float32' end,
 	['mean of codes'] = function(_, a) return a:quantize {dtype='uint8', scale=0.03, zero_point=120}:avgpool2d(3, {stride=2}):dequantize() end,
 	['mean of codes into others'] = function(_, a)
 		return a:quantize {dtype='uint8', scale=0.03, zero_point=120}:avgpool2d(2, {out={dtype='int8', scale=0.01}}):dequantize()
