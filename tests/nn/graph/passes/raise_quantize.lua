@@ -28,11 +28,13 @@ it('through relu, max pooling, padding and views, with the same codes', function
 	print(h:node('narrow1').dtype, #select(2, h:pass 'fuse'))  --> uint8 0
 end)
 
-it('not through a border that is not 0, packed codes, ranges that are found, other readers', function()
+it('through borders that are numbers; not through packed codes, ranges that are found, other readers', function()
 	local function after(run)
 		return order(graph.trace(nn.module(run), tensor.randn(2, 3, 8, 8)):pass 'raise_quantize')
 	end
-	print(after(function(_, v) return v:pad({1, 1}, {value=1}):quantize(s) end))  --> input pad quantize
+	print(after(function(_, v) return v:pad({1, 1}, {value=1}):quantize(s) end))  --> input quantize pad
+	local v, m = tensor.randn(2, 3, 8, 8), nn.module(function(_, v) return v:pad({1, 2}, {value=0.37}):quantize(s) end)
+	assert(graph.trace(m, v):pass('raise_quantize'):run(v):codes():eq(m(v):codes()):all():item())
 	print(after(function(_, v) return v:relu():quantize{dtype='int4', scale=0.5} end))  --> input relu quantize
 	print(after(function(_, v) return v:relu():quantize 'int8' end))  --> input relu quantize
 	print(after(function(_, v)
