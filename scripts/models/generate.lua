@@ -13,10 +13,10 @@ local PROMPT, CONTEXT, STEPS = 512, 128, 64
 local function llama_python()
 	local given = os.getenv 'LLAMA_PYTHON' or judges.python
 	if given and run(('"%s" -c "import llama_cpp"'):format(given)) then return given end
-	io.stderr:write('models: building llama-cpp-judges.python of PyPI …\n')
+	io.stderr:write('models: building llama-cpp-python of PyPI …\n')
 	local at = folder .. '/llama'
-	local made = run(('judges.python3 -m venv "%s" && CMAKE_ARGS="-DGGML_NATIVE=ON -DLLAMA_BUILD_TOOLS=OFF -DLLAVA_BUILD=OFF" "%s/bin/pip" install -q llama-cpp-judges.python --no-binary llama-cpp-judges.python'):format(at, at))
-	return made and at .. '/bin/judges.python' or nil
+	local made = run(('python3 -m venv "%s" && CMAKE_ARGS="-DGGML_NATIVE=ON -DLLAMA_BUILD_TOOLS=OFF -DLLAVA_BUILD=OFF" "%s/bin/pip" install -q llama-cpp-python --no-binary llama-cpp-python'):format(at, at))
+	return made and at .. '/bin/python' or nil
 end
 
 -- Tokens a second of llama.cpp for the model in this format: of the prompt and of generation.
@@ -48,7 +48,7 @@ end
 
 local function section()
 	local program = llama_python()
-	if not program then return nil, 'llama-cpp-judges.python could not be built' end
+	if not program then return nil, 'llama-cpp-python could not be built' end
 	local rows, most = {columns = {'model', 'format', 'threads', 'prompt/s', 'llama.cpp', 'ratio', 'tokens/s', 'llama.cpp ', 'ratio ', 'of reading'}}, tonumber(os.getenv 'GENERATE_MOST')
 	for _, model in ipairs(LLAMAS) do
 		for _, f in ipairs {{'int4:32', 'q4_0'}, {'q4_0', 'q4_0'}, {'q4_k', 'q4_k'}} do
