@@ -82,12 +82,16 @@ local function run_all(e, names, rows, settle, silent)
 end
 
 -- The graph is checked at the end; if it is broken, the passes run again with a check after each, to name the one that broke it.
-function pass.run(g, names, rows, silent)
+-- silent: the name among names whose changes have no rows; unchecked: g was not checked either.
+function pass.run(g, names, rows, silent, unchecked)
 	local e, endless = run_all(core.edit(g), names, rows, function(e, name)
 		done(e, 'settle', name)
 		return e
 	end, silent)
-	if e and e.changes == 0 then return g end
+	if e and e.changes == 0 then
+		if unchecked then internal.import('nn/graph/check').check(g, false, true) end
+		return g
+	end
 	local good, made = false, nil
 	if e then good, made = pcall(e.finish, e) end
 	if good then return made end

@@ -363,7 +363,7 @@ local function run(m, inputs, trees, axes, variant_of, o)
 	end
 	local list, made = merge(o.once and {raws[1]} or raws)
 	check_outputs(raws)
-	return core.build(assemble(m, raws[1], list, made, inputs, trees, axes), o.dead)
+	return core.build(assemble(m, raws[1], list, made, inputs, trees, axes), o.dead, o.unchecked)
 end
 
 local options = base.doc {name = 'graph.trace', usage = 'graph.trace(m, x)  graph.trace(m, {x, y})',
@@ -396,8 +396,8 @@ local function trace(m, x, o)
 end
 
 -- The graph of m for inputs without values: a list of {name=, dtype=, shape=, axis= of the batch or false, spec= of codes}, the operands of m.
--- Nothing is computed but what is known without the inputs.
-local function abstract(m, inputs)
+-- Nothing is computed but what is known without the inputs. unchecked: as in core.build.
+local function abstract(m, inputs, unchecked)
 	local axes, trees, once = {}, {}, true -- without a batch all runs are equal
 	for i, input in ipairs(inputs) do
 		axes[input.name], trees[i] = input.axis, {ref = input.name}
@@ -412,7 +412,7 @@ local function abstract(m, inputs)
 			list[i] = {name = input.name, tensor = input.spec and x:quantize(input.spec) or x}
 		end
 		return list
-	end, {once = once})
+	end, {once = once, unchecked = unchecked})
 end
 
 return {trace = trace, abstract = abstract}

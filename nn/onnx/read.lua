@@ -486,9 +486,9 @@ local function load(path, o)
 	local m = nn.module(forward_of(f, inputs), {})
 	local list = {}
 	for i, input in ipairs(inputs) do list[i] = {name = clean(input.name), dtype = input.dtype, shape = input.shape, axis = input.axis} end
-	local g = trace.abstract(m, list)
+	local g = trace.abstract(m, list, true)
 	local rows = {columns = {'pass', 'node', 'what'}}
-	g = pass.run(g, {'fold', 'layers', 'fuse'}, rows, 'fold')
+	g = pass.run(g, {'fold', 'layers', 'fuse'}, rows, 'fold', true)
 	g = quantize.integers(g, rows, o.bias ~= 'integer')
 	if o.report then return g, report(rows) end
 	return g

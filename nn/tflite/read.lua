@@ -322,7 +322,7 @@ local function load(path, o)
 	if #(f.graph.outputs or {}) == 0 then f:fail 'outputs: wanted at least one, got none' end
 	local inputs = read_inputs(f, o)
 	local m = nn.module(forward_of(f, inputs), {})
-	return pass.run(trace.abstract(m, inputs), {'fold'}, {})
+	return pass.run(trace.abstract(m, inputs, true), {'fold'}, {}, nil, true)
 end
 
 -- Names of the ops that there are.
