@@ -4,6 +4,8 @@
  *   y = (sat(rne(x / s) + z) - z) s     dx = dy [qmin <= rne(x / s) + z <= qmax]
  * One pass writes y and, if a gradient is required, the mask (a byte per element). Schemes that are not affine go
  * through codes, with the mask |x| <= scale for log and |x| <= 1 for binary (BinaryNet, arXiv 1602.02830).
+ *
+ * x:fake(v, scale, spec) rounds x / scale + v instead, with gradients of all operands (quant/ranges/offset.h).
  */
 #include "quant/ranges/quantize.h"
 
@@ -11,6 +13,7 @@
 #include <string.h>
 
 #include "quant/blocks/block.h"
+#include "quant/ranges/offset_call.h"
 #include "tensor/autograd/back.h"
 #include "tensor/codec.h"
 #include "tensor/grain.h"
@@ -207,6 +210,8 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	if (!ql_call_attr(call, "spec"))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "fake: spec: wanted a spec, got false");
 	ql_result_set(call, 0, ql_dtype_is_float(dtype) ? dtype : QL_float32, x->rank, x->shape);
+	if (call->n_in > 1)
+		return ql_offset_infer(ctx, call);
 	if (ql_tape_wanted(ctx, call)) {
 		ql_result_set(call, 1, QL_uint8, x->rank, x->shape); /* the mask */
 		call->n_out = 2;
@@ -389,6 +394,8 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	const struct ql_spec *spec = ql_call_attr(call, "spec")->spec;
 
 	call->path = ql_dtype_name(spec->dtype);
+	if (call->n_in > 1)
+		return ql_offset_eval(ctx, call);
 	return call->device && call->device->remote ? eval_on(ctx, call, spec) : eval_here(ctx, call, spec);
 }
 
@@ -397,6 +404,8 @@ static const char *host_only(const struct ql_call *call)
 {
 	const struct ql_value *spec = ql_call_attr(call, "spec");
 
+	if (call->n_in > 1)
+		return "rounding with offsets";
 	if (!spec || !spec->spec)
 		return NULL;
 	if (ql_block_fits(spec->spec))
@@ -471,8 +480,15 @@ static enum ql_status back_eval(struct ql_ctx *ctx, struct ql_call *call)
 static const struct ql_op fake_back = {
 	.doc = {.name = "fake_back"}, .arity_min = 2, .arity_max = 2, .infer = back_infer, .eval = back_eval};
 
+static uint32_t saves_for(const struct ql_call *call)
+{
+	return call->n_in > 1 ? QL_SAVE(2) : 0;
+}
+
 static enum ql_status backward(struct ql_back *b)
 {
+	if (b->node->n_in > 1)
+		return ql_offset_backward(b);
 	ql_back_give(b, 0, ql_back_run(b, &fake_back, ql_back_grad(b, 0), ql_back_out(b, 1)));
 	return b->status;
 }
@@ -485,20 +501,27 @@ static const struct ql_attr attrs[] = {
 extern const struct ql_op ql_op_fake;
 const struct ql_op ql_op_fake = {
 	.doc = {.name = "fake",
-		.usage = "x:fake 'int8/1'  x:fake{dtype='uint8', scale=0.1, zero_point=128}",
+		.usage =
+			"x:fake 'int8/1'  x:fake{dtype='uint8', scale=0.1, zero_point=128}  x:fake(v, scale, 'int4:32')  "
+			"x:fake(v, scale, minimum, 'uint4:32+min')",
 		.text = "Fake quantization: the values of x:quantize(spec):dequantize(), bit for bit, in the dtype of x. The gradient is "
 			"straight-through for x inside the range of the codes (ends included) and 0 where x is clipped. The scale is "
-			"not learned; x:lsq does that.",
+			"not learned; x:lsq does that.\nWith offsets v, of the shape of x, x / scale + v is rounded: -0.5 to 0.5 choose between "
+			"the two codes around x / scale (of formats with a table of values, too). scale has a number for each scale, as "
+			"x:quantize(spec):qparams().scale has; formats with a minimum take it as the next operand, asymmetric codes their "
+			"zero points as floats, which are rounded. Gradients are straight-through for x, v, scale, minimum and zero point, "
+			"not rescaled as those of x:lsq are. Use scales that the format stores: float16 numbers in blocks.",
 		.example =
 			"x = tensor{-3, 0.4, 1, grad=true}\ny = x:fake{dtype='int8', scale=0.01}\n"
 			"print(y)  --> float32(3)  -1.2800   0.4000   1.0000\ny:sum():backward()\nprint(x:grad())  --> float32(3)  0  1  1",
 		.attrs = attrs},
 	.arity_min = 1,
-	.arity_max = 1,
+	.arity_max = 4,
 	.flags = QL_ANYWHERE,
 	.host_only = host_only,
 	.infer = infer,
 	.eval = eval,
 	.allocates = true,
 	.backward = backward,
+	.saves_for = saves_for,
 };

@@ -27,6 +27,7 @@ end
 
 local function fake(e, node)
 	local spec = node.attrs.spec
+	if #node.inputs > 1 then base.fail("export: node '%s': wanted fake without rounding offsets, got %d operands", node.name, #node.inputs) end
 	if spec.axis or spec.block or not spec.affine or quant.dtype(spec.dtype).kind == 'binary' then refuse(node, spec) end
 	if not spec.scale and spec.observer ~= 'minmax' then refuse(node, spec) end
 	local x, f = cast.floats(e, node, 1)

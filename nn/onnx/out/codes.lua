@@ -255,6 +255,7 @@ function ops.codes(n)
 end
 
 function ops.fake(n)
+	if n.count > 1 then refuse 'rounding offsets' end
 	local spec, x = n:attr 'spec', floats(n)
 	if n.form == 'float' then return n:cast(codes.saturated(n.w, n.name, x, spec), 'float32', n:typed()) end
 	local y = codes.dequantize(n.w, n.name, codes.encode(n.w, n.name, x, spec, n.shapes[1]))
