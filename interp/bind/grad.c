@@ -123,6 +123,19 @@ static int settled(lua_State *L)
 	return n;
 }
 
+/* taped(f, …) -> f(…), recorded on the tape even where nograd is open; f must not yield */
+static int taped(lua_State *L)
+{
+	struct ql_ctx *ctx = ql_ctx_of(L);
+	int off = ctx->nograd, status;
+
+	luaL_checkany(L, 1);
+	ctx->nograd = 0;
+	status = lua_pcall(L, lua_gettop(L) - 1, LUA_MULTRET, 0);
+	ctx->nograd = off;
+	return status == LUA_OK ? lua_gettop(L) : lua_error(L);
+}
+
 static int recording(lua_State *L)
 {
 	lua_pushboolean(L, ql_ctx_of(L)->nograd == 0);
@@ -162,11 +175,12 @@ static const luaL_Reg methods[] = {{"backward", method_backward}, {"grad", metho
 
 int ql_open_grad(lua_State *L)
 {
-	static const luaL_Reg internal[] = {{"nograd", nograd}, {"recording", recording}, {"deferring", deferring},
-		{"settled", settled}, {NULL, NULL}};
+	static const luaL_Reg internal[] = {{"nograd", nograd}, {"taped", taped}, {"recording", recording},
+		{"deferring", deferring}, {"settled", settled}, {NULL, NULL}};
 	static struct ql_doc_list list = {.module = "x", .docs = docs};
 
 	ql_doc_register(&list);
+	ql_lifetime_harmless(L, taped);
 	luaL_getmetatable(L, QL_TENSOR);
 	lua_getfield(L, -1, "methods");
 	ql_set_documented(L, methods, docs);

@@ -225,6 +225,14 @@ local function sources_of(g, nodes, names)
 	return behind(g, ref)
 end
 
+-- The axis of the rows in what a piece gives, if that is one tensor.
+local function rows_of(g, piece)
+	local ref = piece.to or #g.outputs == 1 and g.outputs[1].ref
+	if not ref then return end
+	local name, at = core.split(ref)
+	return batch_axis(g.nodes[name].results[at or 1])
+end
+
 function blocks.cut(m, x)
 	local good, g = pcall(internal.import('nn/graph/trace').trace, m, x)
 	if not good then return nil, (tostring(g):gsub('^[^:]*:%d+: ', ''):gsub('\n.*', '')) end
@@ -232,7 +240,7 @@ function blocks.cut(m, x)
 	for i, piece in ipairs(pieces_of(g)) do
 		local own, takes = graph_of(g, piece)
 		local names, nodes, weights = layers_of(g, piece.layers, module.weights(m) ~= nil)
-		list[i] = {name = piece.name, layers = names, nodes = nodes, weights = weights, graph = own, from = piece.from, takes = takes,
+		list[i] = {name = piece.name, layers = names, nodes = nodes, weights = weights, graph = own, from = piece.from, takes = takes, rows = rows_of(g, piece),
 			make = function() return nn.Graph(own) end, sources = function(of) return sources_of(own, nodes, of) end}
 	end
 	return list

@@ -84,17 +84,21 @@ end
 
 ---------------------------------------------------------------- passes
 
--- What the block gives for batch i, whose value before it is x.
-function Block:forward(i, x)
-	local part = self.run.parts[i][self.number]
-	local m, given = self.modules[part], self.run.inputs[i]
-	if part.whole then return (m(given)) end
+-- What the block reads for batch i, whose value before it is x.
+function Block:operands(i, x)
+	local part, given = self.run.parts[i][self.number], self.run.inputs[i]
+	if part.whole then return {given} end
 	local list = part.from and {x} or {}
 	if not part.from or part.takes then
 		table.move(is_tensor(given) and {given} or given, 1, is_tensor(given) and 1 or #given, #list + 1, list)
 	end
-	return (m(table.unpack(list)))
+	return list
 end
+
+-- What it gives for operands like those of batch i.
+function Block:compute(i, operands) return (self.modules[self.run.parts[i][self.number]](table.unpack(operands))) end
+
+function Block:forward(i, x) return self:compute(i, self:operands(i, x)) end
 
 -- What it gives for all batches.
 function Block:pass(values)

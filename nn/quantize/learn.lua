@@ -63,13 +63,20 @@ local function db(signal, noise)
 	return 10 * math.log(signal / noise, 10)
 end
 
--- The codes that the chain of a target gives; rounding where it is better for the target's own outputs.
-local function decide(t, block)
-	local link = method.of_phase(t.chain, 'codes')[1]
+local function codes_link(t) return method.of_phase(t.chain, 'codes')[1] end
+
+-- What the chain of a target decides before its codes.
+local function prepare(t, block)
 	for _, one in ipairs(method.of_phase(t.chain, 'ranges')) do one.method.run(t, one.options, block) end
 	for _, one in ipairs(method.of_phase(t.chain, 'block')) do
 		if one.method.each then one.method.each(t, one.options, block) end
 	end
+end
+
+-- The codes that the chain of a target gives; rounding where it is better for the target's own outputs.
+local function decide(t, block)
+	local link = codes_link(t)
+	prepare(t, block)
 	local plain = t.float:quantize(t.first_spec)
 	local q, why = link.method.run(t, link.options, block)
 	q = q or t.weight:quantize(t.spec)
@@ -128,22 +135,64 @@ local function run_stage(block, stage)
 	for _, t in ipairs(stage) do t.row.seconds = (clock() - started) / #stage end
 end
 
+-- The targets of a stage that `link` decides; of those that are decided one by one, if it is nil.
+local function members(stage, link)
+	local list = {}
+	for _, t in ipairs(stage) do
+		local own = codes_link(t)
+		if own == link or not link and not own.method.run_block then list[#list + 1] = t end
+	end
+	return list
+end
+
+-- Codes of all targets of a link that decides them together. They are judged by the block.
+local function run_together(block, link)
+	local started, list = clock(), {}
+	for _, stage in ipairs(block.stages) do
+		local part = members(stage, link)
+		block:measure(part, {'h'})
+		for _, t in ipairs(part) do
+			t.row.rtn = db(t:signal(), t:plain_error())
+			prepare(t, block)
+			list[#list + 1] = t
+		end
+	end
+	local codes, why = link.method.run_block(block, link.options, list)
+	for i, t in ipairs(list) do
+		t.q = codes[i]
+		t:put(t.q)
+		t:say(why)
+		t.row.error, t.row.seconds = db(t:signal(), t:error(t.q)), (clock() - started) / #list
+	end
+end
+
 local function run_block(run, b, plan)
 	local block = Block.new(run, b, plan)
-	local across, biases = links_of(block, 'block'), links_of(block, 'biases')
+	local across, codes, biases, judged = links_of(block, 'block'), links_of(block, 'codes'), links_of(block, 'biases'), false
 	block.values = run.floats
-	for _, link in ipairs(biases) do link.method.before(block, link.options) end
+	for _, list in ipairs {codes, biases} do
+		for _, link in ipairs(list) do
+			if link.method.before then link.method.before(block, link.options) end
+			judged = judged or link.method.run_block ~= nil
+		end
+	end
 	block.float, block.values = block:pass(run.floats), run.values
 	local rounded = round(block)
 	for _, link in ipairs(across) do link.method.run(block, link.options, run) end
 	for _, stage in ipairs(block.stages) do
-		run_stage(block, stage)
-		run.bar:update(b, function() return stage[1].name end)
+		local part = members(stage)
+		if #part > 0 then
+			run_stage(block, part)
+			run.bar:update(b, function() return part[1].name end)
+		end
+	end
+	for _, link in ipairs(codes) do
+		if link.method.run_block then run_together(block, link) end
 	end
 	for _, link in ipairs(biases) do link.method.run(block, link.options, run) end
 	local quantized = block:pass(run.values)
 	local noise, signal = Block.difference(block.float, quantized)
-	if #across > 0 and noise > rounded then
+	if (#across > 0 or judged) and noise > rounded then
 		give_up(block, 'the block was worse than with rounding: rounded')
 		quantized = block:pass(run.values)
 		noise = rounded

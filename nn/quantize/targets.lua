@@ -122,6 +122,9 @@ function methods.observe(t, observer, p)
 	t.spec = like.spec(t.spec, {axis = t.spec.axis, block = t.spec.block, outer = t.spec.outer, observer = observer, p = p})
 end
 
+-- A matrix as the weight of the layer.
+function methods.shaped(t, w) return sized(t, w) end
+
 -- Replaces the weight that the block computes with.
 function methods.put(t, w)
 	w = sized(t, module.real(w))

@@ -1,0 +1,86 @@
+-- SPDX-License-Identifier: MIT
+-- The weight of a target as a function with gradients: of rounding offsets, and of factors that clip the range of each scale. Its values
+-- are those that the final codes decode to, bit for bit (x:fake with offsets); scales and minimums are rounded as the format stores them.
+local _, internal = ...
+local like = internal.import 'quant/like'
+
+local LEAST = {float16 = 2 ^ -14, float32 = 1e-38} -- normal numbers
+local MOST = {float16 = 65504, float32 = 3e38}
+
+local Soft = {}
+Soft.__index = Soft
+
+-- weight: (outputs, inputs), float32. plain: the spec without numbers; scale, origin (minimums or zero points; nil: none): float32; dtype: in
+-- which scales are stored; kind: what origin is.
+function Soft.of(weight, spec)
+	local p = weight:quantize(spec):qparams()
+	local s = {weight = weight, plain = like.spec(spec, {axis = spec.axis, block = spec.block}), dtype = p.scale:dtype(), scale = p.scale:to 'float32'}
+	s.kind = spec.shift and 'minimum' or spec.offset and 'zero_point' or nil
+	s.origin = s.kind and p[s.kind]:to 'float32'
+	s.lo, s.hi = p.min, p.max
+	return setmetatable(s, Soft)
+end
+
+-- Why a weight cannot be rounded with offsets under the spec; nil: it can.
+function Soft.refuses(item)
+	local spec = item.spec
+	local function why(text) return ("wanted %s, got '%s'"):format(text, tostring(spec)) end
+	if spec.joint or spec.outer or spec.rounding == 'stochastic' or spec.functions or not (spec.affine or spec.shift or spec.values) then
+		return why 'integer codes, or a fixed table of values, under scales that can be given'
+	end
+	local w = item.layer[item.field]:detach():to 'float32'
+	local _ <close> = internal.nograd()
+	local p = w:quantize(spec):qparams()
+	if p.values or p.scale:quantized() then return why(p.values and 'a fixed table of values' or 'scales that are not coded themselves') end
+end
+
+---------------------------------------------------------------- values
+
+-- The values under these numbers; a gradient flows to all three.
+function Soft:values(v, scale, origin)
+	if origin then return self.weight:fake(v, scale, origin, self.plain) end
+	return self.weight:fake(v, scale, self.plain)
+end
+
+-- The power of two that is nearest by its exponent; the gradient passes.
+local function power(s)
+	local _ <close> = internal.nograd()
+	return 2 ^ s:detach():log2():round()
+end
+
+-- Scales as the format stores them; the gradient passes.
+function Soft:stored(s)
+	local least = LEAST[self.dtype]
+	if not least then
+		s = s:clamp {low = 2 ^ -126, high = 2 ^ 127}
+		return s + (power(s) - s):detach()
+	end
+	return s:clamp {low = least, high = MOST[self.dtype]}:to(self.dtype):to 'float32'
+end
+
+-- Scale and origin when the ends of each range are times low and high, of the shape of the scales.
+function Soft:clipped(low, high)
+	local lo, hi = self.lo, self.hi
+	if not self.kind then return self:stored(self.scale * high) end
+	local least, most
+	if self.kind == 'minimum' then
+		least, most = self.origin * low, (self.origin + self.scale * (hi - lo)) * high
+	else
+		least, most = (lo - self.origin) * self.scale * low, (hi - self.origin) * self.scale * high
+	end
+	local s = self:stored((most - least) / (hi - lo))
+	if self.kind == 'zero_point' then return s, lo - least / s end
+	return s, least:clamp {low = -MOST[self.dtype], high = MOST[self.dtype]}:to(self.dtype):to 'float32'
+end
+
+---------------------------------------------------------------- codes
+
+-- Those whose values these are, under the numbers that they came from.
+function Soft:codes(values, scale, origin)
+	local numbers = {axis = self.plain.axis, block = self.plain.block, scale = scale:detach():to(self.dtype)}
+	if self.kind == 'minimum' then numbers.minimum = origin:detach():to(self.dtype) end
+	if self.kind == 'zero_point' then numbers.zero_point = origin:detach():round():clamp {low = self.lo, high = self.hi}:to 'int32' end
+	return values:detach():quantize(like.spec(self.plain, numbers))
+end
+
+return Soft
