@@ -59,6 +59,7 @@ local function load_all()
 		if file then internal.import(file) end
 	end
 	internal.import 'interp/help/concepts'
+	internal.import 'interp/help/concepts_methods'
 	internal.import 'interp/help/concepts_prompt'
 end
 

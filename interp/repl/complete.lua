@@ -83,7 +83,7 @@ local function role_of_key(outer, key)
 end
 
 -- What the k-th open bracket is, when it is a brace: {options = that it takes by name, items = the role of tables in it,
--- specs = the strings in it are specs, from which position on}; nil: some table.
+-- specs = the strings in it are specs, from which position on, strings() = what the strings in it may be}; nil: some table.
 function role(tokens, open, k)
 	local i, bracket, outer = open[k][1], open[k][2], open[k + 1]
 	if bracket ~= '{' then return nil end
@@ -208,6 +208,7 @@ local function inside_string(at, content)
 		if sources.is_spec(option) then return sources.specs(content) end
 	end
 	local here, first = role_here(tokens)
+	if here and here.strings and SEPARATOR[tokens[#tokens].text] then return here.strings(), 0 end
 	if here and here.specs and SEPARATOR[tokens[#tokens].text] then
 		local _, items = given_in(tokens, first)
 		if items + 1 >= here.specs then return sources.specs(content) end

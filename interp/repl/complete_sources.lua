@@ -156,6 +156,15 @@ local function devices()
 	return list
 end
 
+-- Methods of post-training quantization, with what they say first about themselves.
+local function quantizers()
+	local method, list = internal.import 'nn/quantize/method', {}
+	for i, name in ipairs(method.names) do
+		list[i] = {text = name, kind = 'value', doc = (method.find(name).text:gsub('%s+', ' '):gsub('%. .*', '.'))}
+	end
+	return list
+end
+
 local KINDS = {dtype = {'dtype', 'number format'}, scheme = {'scheme'}, observer = {'observer'}}
 
 -- The values of an option {name, type, text, choices} where they are a closed list.
@@ -165,6 +174,7 @@ function sources.values(option)
 	if #choices > 0 then return described(choices, KINDS[name], option[3] or '') end
 	if option[2] == 'dtype' or name == 'dtype' then return of_kind 'dtype' end
 	if name == 'device' then return devices() end
+	if name == 'method' and option[2] == 'any' then return quantizers() end
 	if name == 'kind' and (option[3] or ''):find 'kind of plot' then return plots() end
 	return option[2] == 'text' and described(listed(option[3] or '') or {}, nil, option[3]) or {}
 end
@@ -218,8 +228,23 @@ local function rule_list()
 	return {items = {options = options, items = SPEC, specs = 2}}
 end
 
+-- {name, option=}, or a list of such and of names.
+local function chain()
+	local options, seen = {}, {}
+	local method = internal.import 'nn/quantize/method'
+	for _, name in ipairs(method.names) do
+		for _, option in ipairs(method.find(name).options or {}) do
+			if not seen[option[1]] then options[#options + 1], seen[option[1]] = {option[1], option[2], ('of %s: %s'):format(name, option[3])}, option end
+		end
+	end
+	local list = {options = options, strings = quantizers}
+	list.items = list
+	return list
+end
+
 -- What the table after some names is: see role in interp/repl/complete.lua.
 function sources.list_of(name)
+	if name == 'method' then return chain() end
 	if name == 'choices' then return SPEC_LIST end
 	if name == 'rules' then return rule_list() end
 end

@@ -19,11 +19,15 @@ for i, phase in ipairs(PHASES) do RANK[phase] = i end
 method.names = {}
 for i, file in ipairs(internal.registry 'nn/quantize/methods') do method.names[i] = file:match '[^/]+$' end
 
-local function find(name, at)
+-- The descriptor of a method; nil: there is none of that name.
+function method.find(name)
 	for _, known in ipairs(method.names) do
 		if known == name then return internal.import('nn/quantize/methods/' .. name) end
 	end
-	fail('quantize: method%s: wanted one of %s, got %s%s', at, table.concat(method.names, ' '), describe(name), base.near(name, method.names))
+end
+
+local function find(name, at)
+	return method.find(name) or fail('quantize: method%s: wanted one of %s, got %s%s', at, table.concat(method.names, ' '), describe(name), base.near(name, method.names))
 end
 
 -- One link of a chain: {name=, method=, options=}.
