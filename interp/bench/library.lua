@@ -8,6 +8,7 @@ local base = internal.import 'interp/prelude/base'
 local report = internal.import 'interp/prelude/report'
 local files = internal.import 'interp/prelude/report_files'
 local devices = internal.import 'interp/bench/devices'
+local watch_peak = internal.import 'interp/prelude/peak'
 local fail, doc, describe = base.fail, base.doc, base.describe
 local clock, features, ledger, tensor = hw.clock, hw.features, quant.ledger, tensor
 local sync = gpu.sync -- ops of devices are queued
@@ -49,17 +50,6 @@ local function deviation(times, middle)
 	for i, t in ipairs(times) do off[i] = math.abs(t - middle) end
 	table.sort(off)
 	return median(off)
-end
-
--- Lets `peak` of the tensors' memory start at what is in use; the value's __close puts the higher of both back, or its __gc when a
--- coroutine was dropped.
-local function watch_peak()
-	local before = internal.peak(0)
-	local function back()
-		if before then internal.peak(math.max(before, tensor.memory().peak)) end
-		before = nil
-	end
-	return setmetatable({start = tensor.memory().now}, {__close = back, __gc = back})
 end
 
 -- Calls per sample, from the time of the fastest warm-up call.
@@ -107,7 +97,7 @@ local function measure(fn, o)
 	local before = counts()
 	local times = samples(fn, o.runs or RUNS, calls, stop)
 	local row = {runs = #times, calls = calls, kernel = ran(before, 'kernel'), path = ran(before, 'path'),
-		peak = tensor.memory().peak - peak.start, device_peak = peak_of_devices()}
+		peak = peak:bytes(), device_peak = peak_of_devices()}
 	table.sort(times)
 	local middle = median(times)
 	row.ms, row.min, row.spread = middle * 1e3, times[1] * 1e3, deviation(times, middle) * 1e3

@@ -160,6 +160,7 @@ end
 -- A report with the same columns and other rows.
 local function like(s, rows)
 	local r, t = new(s.note)
+	t.figure = s.figure
 	for _, name in ipairs(s.columns) do add_column(t, name) end
 	add_rows(t, rows)
 	return r
@@ -177,7 +178,8 @@ is printed as 91.2 ± 0.3. It prints as a table; see also report:sort, report:wh
 report:select, report:add, report:show, report:plot, report:save, bench.load.]],
 	options = {{'columns', 'list', 'names of the columns in their order; more may follow from the rows'},
 		{'note', 'text', 'a line below the table, e.g. for units'},
-		{'facts', 'list', 'values by name that r.name gives beside the table, e.g. what its rows say together'}},
+		{'facts', 'list', 'values by name that r.name gives beside the table, e.g. what its rows say together'},
+		{'figure', 'list', 'options of r:plot() without any'}},
 	example = [[r = report{columns={'spec','sqnr'}, {'int8', 38.9}, {'int4', 13.8}}
 print(r)  --> spec  sqnr
           --> ──────────
@@ -190,7 +192,7 @@ local function report(list)
 	base.options(make, list, true)
 	list = list or {}
 	local r, s = new(list.note)
-	s.facts = list.facts or {}
+	s.facts, s.figure = list.facts or {}, list.figure
 	for _, name in ipairs(list.columns and base.list('report: columns', list.columns) or {}) do
 		if type(name) ~= 'string' or s.has[name] then
 			fail('report: columns: wanted distinct names, got %s', describe(name))
@@ -528,7 +530,8 @@ local plot = doc {name = 'report:plot', usage = "r:plot{x='bits', y='sqnr', grou
 	text = [[A figure of columns of this report, as plot.<kind> makes it. Without a kind: bars when x is text, points when a
 label is asked for, else lines. Several columns in y, or a group column, give one series each. Several rows for one bar, or for one x of a
 line, are drawn as their mean with its 95 % confidence interval, and the axis says so; the intervals of r:group (columns ` ±`) are drawn
-as error bars.]],
+as error bars. Without x and y the figure that the report was made for, as of m:quantize{method=}, if there is one; rows without its
+numbers are left out.]],
 	options = {{'kind', 'text', 'name of a kind of plot: line bar scatter hist box'},
 		{'x', 'text', 'column of the x axis'}, {'y', 'text or list', 'one column or several'},
 		{'group', 'text', 'column whose values make the series'}, {'label', 'text', 'column written at the points'},

@@ -198,7 +198,23 @@ local function add_sets(data, rows, o, kind, ys)
 	end
 end
 
+-- What r:plot() draws of the rows that have numbers for it; s, o: as they are where other columns are asked for.
+local function default(s, o)
+	if not s.figure or o ~= nil and (type(o) ~= 'table' or o.x ~= nil or o.y ~= nil) then return s, o end
+	local all, rows, ys = {}, {}, s.figure.y
+	for _, list in ipairs {s.figure, o or {}} do
+		for name, value in pairs(list) do all[name] = value end
+	end
+	for _, row in ipairs(s.rows) do
+		local any = false
+		for _, y in ipairs(type(ys) == 'table' and ys or {ys}) do any = any or s.has[y] and row[y] ~= nil end
+		if any then rows[#rows + 1] = row end
+	end
+	return {columns = s.columns, has = s.has, rows = rows}, all
+end
+
 return function(s, o)
+	s, o = default(s, o)
 	if type(o) ~= 'table' then fail("plot: wanted options like {x='bits', y='sqnr'}, got %s", describe(o)) end
 	local ys = type(o.y) == 'table' and o.y or {o.y}
 	for _, y in ipairs(ys) do

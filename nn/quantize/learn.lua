@@ -12,6 +12,7 @@ local blocks = internal.import 'nn/quantize/blocks'
 local fit = internal.import 'nn/base/fit'
 local method = internal.import 'nn/quantize/method'
 local module = internal.import 'nn/base/module'
+local watch_peak = internal.import 'interp/prelude/peak'
 local progress = internal.import 'interp/prelude/progress'
 local targets = internal.import 'nn/quantize/targets'
 local fail, is_tensor = base.fail, base.is_tensor
@@ -38,7 +39,8 @@ end
 local function divide(run, names)
 	local by_shape = {}
 	run.parts = {}
-	for i, x in ipairs(run.inputs) do
+	if module.weights(run.model) then run.why = 'the model is one layer' end
+	for i, x in ipairs(run.why and {} or run.inputs) do
 		local key = shape_of(x)
 		if not by_shape[key] then
 			local list, why = blocks.cut(run.model, x)
@@ -86,7 +88,7 @@ local function decide(t, block)
 		t:say(('%s was worse than rounding: rounded'):format(link.name))
 		q, after = plain, before
 	end
-	t.row.error = db(t:signal(), after)
+	t.row.noise, t.row.error = after, db(t.row.signal, after)
 	t:put(q)
 	t.q = q
 end
@@ -120,19 +122,32 @@ local function give_up(block, why)
 		t:restore()
 		t.q = t.plain
 		t:put(t.q)
-		t.row.error = t.row.rtn
+		t.row.noise, t.row.error = t.row.plain, t.row.rtn
 		t:say(why)
 	end
 end
 
+-- The errors of rounding alone, as numbers and in dB.
+local function judge_rounding(t)
+	t.row.signal, t.row.plain = t:signal(), t:plain_error()
+	t.row.rtn = db(t.row.signal, t.row.plain)
+end
+
 local function run_stage(block, stage)
-	local started = clock()
+	local started, peak <close> = clock(), watch_peak(block.run.start)
 	block:measure(stage, {'h'})
 	for _, t in ipairs(stage) do
-		t.row.rtn = db(t:signal(), t:plain_error())
+		judge_rounding(t)
 		decide(t, block)
 	end
-	for _, t in ipairs(stage) do t.row.seconds = (clock() - started) / #stage end
+	for _, t in ipairs(stage) do t.row.seconds, t.row.peak = (clock() - started) / #stage, peak:bytes() end
+end
+
+-- Adds to the seconds of the layers what their block took beside: each the same share.
+local function share_seconds(block, started)
+	local rest = clock() - started
+	for _, t in ipairs(block.targets) do rest = rest - t.row.seconds end
+	for _, t in ipairs(block.targets) do t.row.seconds = t.row.seconds + rest / #block.targets end
 end
 
 -- The targets of a stage that `link` decides; of those that are decided one by one, if it is nil.
@@ -147,12 +162,12 @@ end
 
 -- Codes of all targets of a link that decides them together. They are judged by the block.
 local function run_together(block, link)
-	local started, list = clock(), {}
+	local started, peak <close>, list = clock(), watch_peak(block.run.start), {}
 	for _, stage in ipairs(block.stages) do
 		local part = members(stage, link)
 		block:measure(part, {'h'})
 		for _, t in ipairs(part) do
-			t.row.rtn = db(t:signal(), t:plain_error())
+			judge_rounding(t)
 			prepare(t, block)
 			list[#list + 1] = t
 		end
@@ -162,12 +177,13 @@ local function run_together(block, link)
 		t.q = codes[i]
 		t:put(t.q)
 		t:say(why)
-		t.row.error, t.row.seconds = db(t:signal(), t:error(t.q)), (clock() - started) / #list
+		t.row.noise = t:error(t.q)
+		t.row.error, t.row.seconds, t.row.peak = db(t.row.signal, t.row.noise), (clock() - started) / #list, peak:bytes()
 	end
 end
 
 local function run_block(run, b, plan)
-	local block = Block.new(run, b, plan)
+	local started, block = clock(), Block.new(run, b, plan)
 	local across, codes, biases, judged = links_of(block, 'block'), links_of(block, 'codes'), links_of(block, 'biases'), false
 	block.values = run.floats
 	for _, list in ipairs {codes, biases} do
@@ -200,6 +216,7 @@ local function run_block(run, b, plan)
 	for _, t in ipairs(block.targets) do t:keep() end
 	for _, f in ipairs(block.folds) do f:keep(run.by_path[f.path]) end
 	for _, t in ipairs(block.targets) do t:finish(db(signal, noise), db(signal, rounded)) end
+	share_seconds(block, started)
 	run.floats, run.values = block.float, run.sequential and quantized or block.float
 end
 
@@ -217,24 +234,43 @@ local function read(m, data, wanted)
 	return list
 end
 
--- Weights without data, which are judged by their own errors.
+-- A weight without data, which is judged by its own errors.
+local function decide_alone(name, item)
+	local t = targets.new(name, item, {item.layer}, item.field)
+	t.put = function() end
+	t.plain = t.float:quantize(t.first_spec)
+	local started, peak <close> = clock(), watch_peak()
+	judge_rounding(t)
+	decide(t, nil)
+	t.row.seconds, t.row.peak = clock() - started, peak:bytes()
+	t:finish()
+end
+
 local function alone(plan)
 	for name, list in next, plan do
+		for _, item in ipairs(list) do decide_alone(name, item) end
+	end
+end
+
+-- Weights that are in no block: rounded, if their methods need data.
+local function round_rest(plan)
+	for name, list in next, plan do
 		for _, item in ipairs(list) do
-			local t = targets.new(name, item, {item.layer}, item.field)
-			t.put = function() end
-			t.plain = t.float:quantize(t.first_spec)
-			local started = clock()
-			t.row.rtn = db(t:signal(), t:plain_error())
-			decide(t, nil)
-			t.row.seconds = clock() - started
-			t:finish()
+			if not item.codes then
+				item.row.why = 'no block of the model has its weight'
+				if method.needs_data(item.chain) then
+					item.chain, item.row.why = method.chain 'rtn', item.row.why .. ', so it is rounded'
+					item.row.method = method.text(item.chain)
+				end
+				decide_alone(name, item)
+			end
 		end
 	end
 end
 
 -- Decides the codes of a float model's weights, and changes what methods change beside them. plan: name of a layer -> list of {layer=, field=, spec=,
--- chain=, row=}, which get `codes`; the rows get rtn, error, block (dB), seconds, why. o: data, batches, sequential, log.
+-- chain=, row=}, which get `codes`; the rows get signal, plain, noise (squares), rtn, error, block, block_rtn (dB), seconds, peak, why.
+-- o: data, batches, sequential, log.
 function learn.run(m, plan, names, o)
 	local needs = false
 	for _, list in next, plan do
@@ -250,7 +286,7 @@ function learn.run(m, plan, names, o)
 		if needs then fail("quantize: method: wanted data= for '%s', got none", method.text(method.chain(o.method or 'rtn'))) end
 		return alone(plan)
 	end
-	local run = {model = m, inputs = read(m, o.data, o.batches or 32), sequential = o.sequential ~= false, by_path = {}, shared = module.shared(m)}
+	local run = {start = tensor.memory().now, model = m, inputs = read(m, o.data, o.batches or 32), sequential = o.sequential ~= false, by_path = {}, shared = module.shared(m)}
 	module.walk(m, function(path, inner) run.by_path[path] = inner end)
 	divide(run, names)
 	run.floats, run.values = run.inputs, run.inputs
@@ -260,6 +296,7 @@ function learn.run(m, plan, names, o)
 		bar:update(b - 1, function() return run.parts[1][b].name end)
 		run_block(run, b, plan)
 	end
+	round_rest(plan)
 	return run
 end
 

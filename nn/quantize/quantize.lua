@@ -5,6 +5,7 @@ local base = internal.import 'interp/prelude/base'
 local module = internal.import 'nn/base/module'
 local equalizer = internal.import 'nn/quantize/equalize'
 local fuse = internal.import('nn/quantize/fuse').fuse
+local learned = internal.import 'nn/quantize/learned'
 local like = internal.import 'quant/like'
 local qat = internal.import 'nn/quantize/qat'
 local report = internal.import 'interp/prelude/report'
@@ -87,10 +88,10 @@ local function float_bytes(layer)
 end
 
 -- made: codes of shared weights, by weight and spec. Codes of a file (nn.load) stay as they are.
-local function codes_of(name, weight, q, made, learned)
-	if learned then
+local function codes_of(name, weight, q, made, chosen)
+	if chosen then
 		if q.weight.block and weight:dim() > 2 then flat(weight:detach(), q) end
-		return learned
+		return chosen
 	end
 	if weight:quantized() then
 		if tostring(weight:spec()) ~= tostring(q.weight) then
@@ -105,11 +106,11 @@ local function codes_of(name, weight, q, made, learned)
 	return made[weight][key]
 end
 
-local function quantize_weights(name, layer, q, made, learned)
+local function quantize_weights(name, layer, q, made, chosen)
 	local before, after, count = 0, 0, 0
 	for _, field in ipairs(module.weights(layer)) do
 		local weight = rawget(layer, field)
-		local codes = codes_of(name, weight, q, made, learned and learned[field])
+		local codes = codes_of(name, weight, q, made, chosen and chosen[field])
 		before, after, count = before + weight:nbytes(), after + codes:nbytes(), count + weight:nelem()
 		rawset(layer, field, codes)
 	end
@@ -199,7 +200,7 @@ local function along_outputs(layer, spec)
 	return like.spec(spec, {axis = per, observer = spec.observer, p = spec.p, momentum = spec.momentum})
 end
 
-local function quantize_layer(name, layer, o, made, learned)
+local function quantize_layer(name, layer, o, made, chosen)
 	if o.mode == 'static' or o.mode == 'auto' then check_input(name, o.asked) end
 	local mode = mode_of(name, layer, o.mode, o.asked)
 	if TRAINED[mode] then return train_layer(name, layer, o, mode) end
@@ -228,7 +229,7 @@ local function quantize_layer(name, layer, o, made, learned)
 	if o.output then q.output = check_output(name, layer, mode, o.output) end
 	q.given_output = o.output ~= nil or nil
 	if mode == 'dynamic' then q.input = not module.class_of(layer).no_input and quant.spec(o.input) or nil end
-	local before, after, count = quantize_weights(name, layer, q, made, learned)
+	local before, after, count = quantize_weights(name, layer, q, made, chosen)
 	rawset(layer, 'frozen', mode)
 	rawset(layer, 'quantized', q)
 	return {name = name, kind = module.class_of(layer).name, mode = mode, weight = q.weight.name,
@@ -402,91 +403,16 @@ local function choose(name, layer, reader, options, mode)
 	return wanted and {wanted = wanted, method = chosen.method} or {why = why}
 end
 
-local function row_of(name, layer, chosen, made, learned)
+local function row_of(name, layer, chosen, made, by_methods)
 	if not chosen then return end
 	if chosen.convert then return convert_layer(name, layer) end
 	if not chosen.wanted then return skipped(name, layer, chosen.why) end
-	return quantize_layer(name, layer, chosen.wanted, made, learned and learned.codes[name])
+	return quantize_layer(name, layer, chosen.wanted, made, by_methods and by_methods.codes[name])
 end
 
----------------------------------------------------------------- methods
-
-local LEARNED = {'method', 'rtn', 'error', 'block', 'seconds'}
-
--- The layers whose codes a method decides: name -> list of {layer=, field=, spec=, chain=, row=}.
-local function plan_of(names, by_name, chosen_of, options)
-	local plan, holders, chains, any = {}, {}, {}, false
-	for _, name in ipairs(names) do
-		local chosen, layer = chosen_of[name], by_name[name]
-		local asked = chosen.wanted and (chosen.method or options.method)
-		if asked and not TRAINED[chosen.wanted.mode] then
-			local chain = chains[asked] or internal.import('nn/quantize/method').chain(asked) -- one for all layers that share it
-			chains[asked] = chain
-			for _, field in ipairs(module.weights(layer)) do
-				local weight = rawget(layer, field)
-				local first = options.shared == 'once' and holders[weight]
-				local item = {name = name, layer = layer, field = field, spec = along_outputs(layer, quant.spec(chosen.wanted.weight)), chain = chain,
-					row = {method = internal.import('nn/quantize/method').text(chain)}, first = first}
-				if first then
-					item.row.why = ("its codes are those of '%s'"):format(first)
-				else
-					holders[weight] = name
-				end
-				plan[name] = plan[name] or {}
-				table.insert(plan[name], item)
-				any = true
-			end
-		end
-	end
-	return any and plan or nil
-end
-
--- The row of a layer with several weights: the errors of the worst one.
-local function joined(row, item)
-	local own = item.row
-	if not own.error and not item.first then own.why = 'no op of a block reads its weight alone: rounded' end
-	if not row or not row.error or not own.error then return row and row.error and row or own end
-	local worst = own.error < row.error and own or row
-	worst.seconds = own.seconds + row.seconds
-	if own.why ~= row.why then worst.why = row.why .. (row.why ~= '' and own.why ~= '' and '; ' or '') .. own.why end
-	return worst
-end
-
--- The codes that methods give: {codes = {name -> {field -> codes}}, rows = {name -> row}}; nil: no method is asked for.
-local function learn_codes(new, names, by_name, chosen_of, options, mode)
-	local asked = options.method ~= nil
-	for _, name in ipairs(names) do asked = asked or chosen_of[name].method ~= nil end
-	if not asked then
-		if options.data ~= nil then fail('quantize: data: wanted method= with it, which reads it, got none') end
-		return
-	end
-	if TRAINED[mode] then fail("quantize: method: wanted a mode without training, got '%s'", mode) end
-	local plan = plan_of(names, by_name, chosen_of, options)
-	if not plan then return end
-	internal.import('nn/quantize/learn').run(new, plan, names, options)
-	local made = {codes = {}, rows = {}}
-	for name, list in next, plan do
-		made.codes[name] = {}
-		for _, item in ipairs(list) do
-			local codes = item.codes
-			if item.first then codes = plan[item.first][1].codes end
-			made.codes[name][item.field] = codes
-			made.rows[name] = joined(made.rows[name], item)
-		end
-	end
-	return made
-end
-
--- Adds what the methods say to the rows of the layers.
-local function join_rows(rows, learned)
-	table.remove(rows.columns)
-	table.move(LEARNED, 1, #LEARNED, #rows.columns + 1, rows.columns)
-	rows.columns[#rows.columns + 1] = 'why'
-	for _, row in ipairs(rows) do
-		local said = learned.rows[row.name]
-		for _, column in ipairs(LEARNED) do row[column] = said and said[column] or '-' end
-		if said and said.why and said.why ~= '' then row.why = (row.why ~= '' and row.why .. '; ' or '') .. said.why end
-	end
+-- The spec of the weights of a layer about which methods decide.
+local function learned_spec(layer, chosen)
+	return chosen.wanted and not TRAINED[chosen.wanted.mode] and along_outputs(layer, quant.spec(chosen.wanted.weight)) or nil
 end
 
 local quantize = method('quantize', "m:quantize{mode='static', weight='int8/1', input='uint8', rules=}",
@@ -515,6 +441,10 @@ m:verify(x) compares both.
 
 Results have the dtype of the input; float16 results are rounded once, after scales and bias in float32. In all modes except qat and
 train batch norm is folded first (fuse=false: not).
+
+method= (help 'methods') chooses how codes are chosen, with data=. The report then has for each layer the signal to noise ratios of its outputs on
+the data in dB by rounding alone (rtn) and by the method (error), those of its block's result (block_rtn, block), seconds, and the peak of the
+bytes of tensors above those before the call; r:plot() draws rtn and error by layer.
 
 weight=, input= and output= are specs; weights that nn.load has read as codes stay as they are, in their own format. In mode static a spec with scale= (and zero_point=) needs no calibration; others get the
 calibrated range. output=, which always needs a scale, makes a layer return codes.
@@ -554,11 +484,11 @@ function methods.quantize(m, options)
 		if module.class_of(layer).weights then names[#names + 1] = name end
 		chosen_of[name] = choose(name, layer, reader, options, mode)
 	end)
-	local learned = learn_codes(new, names, by_name, chosen_of, options, mode)
+	local made_by_methods = learned.run(new, names, by_name, chosen_of, options, learned_spec, TRAINED[mode] and mode)
 	module.walk(new, function(name, layer)
-		rows[#rows + 1] = row_of(name, layer, chosen_of[name], made, learned)
+		rows[#rows + 1] = row_of(name, layer, chosen_of[name], made, made_by_methods)
 	end)
-	if learned then join_rows(rows, learned) end
+	if made_by_methods then learned.join(rows, made_by_methods) end
 	reader.finish(names)
 	if #names == 0 then fail('quantize: wanted a model with layers that have weights, got none') end
 	if traced then sites.adopt(new, traced, rows, options) end

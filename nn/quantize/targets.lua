@@ -151,8 +151,9 @@ end
 -- Writes the codes and the row. block, rounded: errors of the block's result, in dB.
 function methods.finish(t, block, rounded)
 	t.item.codes = t:codes(t.q)
+	if t.row.why then t:say(t.row.why) end
 	if not t.h then t:say 'not judged on data' end
-	t.row.block, t.row.block_rtn, t.row.why = block or '-', rounded or '-', t.why or t.row.why or ''
+	t.row.block, t.row.block_rtn, t.row.why = block, rounded, t.why or ''
 	for _, field in ipairs {'h', 'mean', 'magnitude', 'largest', 'float', 'weight', 'first'} do t[field] = nil end
 end
 

@@ -94,3 +94,12 @@ it('takes error bars from columns', function()
 	r:add{1, 3, 1, 1, 3}
 	refused('yerr: wanted one row for each x, got several', {x = 'x', y = 'y', yerr = 'std'})
 end)
+
+it('draws what a report was made for, of the rows with its numbers', function()
+	local f = report {columns = {'name', 'a', 'b'}, {'one', 1, 2}, {'two'}, {'three', 3, 4}, figure = {kind = 'bar', x = 'name', y = {'a', 'b'}}}
+	print(f:plot())                            --> bar figure, 2 series
+	print(f:plot {kind = 'line'})              --> line figure, 2 series
+	print(f:where {name = 'one'}:plot())       --> bar figure, 2 series
+	print(f:plot {x = 'name', y = 'a'})        --> bar figure, 1 series
+	print(select(2, pcall(f.plot, f:where {name = 'two'})):match 'plot: wanted a report with rows, got none' ~= nil)  --> true
+end)
