@@ -151,4 +151,7 @@ function identity.of(f)
 	return internal.sha256(_VERSION .. '\0' .. table.concat(texts, '\0')), parts, at.unknown
 end
 
+-- Of any value.
+function identity.value(value) return internal.sha256(hash(value, {seen = {}, n = 0, unknown = {}})) end
+
 return identity

@@ -10,6 +10,7 @@ local base = internal.import 'interp/prelude/base'
 local Block = internal.import 'nn/quantize/block'
 local blocks = internal.import 'nn/quantize/blocks'
 local fit = internal.import 'nn/base/fit'
+local learn_store = internal.import 'nn/quantize/learn_store'
 local method = internal.import 'nn/quantize/method'
 local module = internal.import 'nn/base/module'
 local watch_peak = internal.import 'interp/prelude/peak'
@@ -268,9 +269,16 @@ local function round_rest(plan)
 	end
 end
 
+-- Takes the blocks that a file has. Returns how many these are.
+local function resume(run, kept, plan)
+	local done, floats, values = kept:resume(plan, run.parts[1])
+	if floats then run.floats, run.values = floats, values end
+	return done
+end
+
 -- Decides the codes of a float model's weights, and changes what methods change beside them. plan: name of a layer -> list of {layer=, field=, spec=,
 -- chain=, row=}, which get `codes`; the rows get signal, plain, noise (squares), rtn, error, block, block_rtn (dB), seconds, peak, why.
--- o: data, batches, sequential, log.
+-- o: data, batches, sequential, file, log.
 function learn.run(m, plan, names, o)
 	local needs = false
 	for _, list in next, plan do
@@ -284,17 +292,22 @@ function learn.run(m, plan, names, o)
 	local _ <close> = internal.ordered()
 	if o.data == nil then
 		if needs then fail("quantize: method: wanted data= for '%s', got none", method.text(method.chain(o.method or 'rtn'))) end
+		if o.file then fail 'quantize: file: wanted data= with it, whose blocks it keeps, got none' end
 		return alone(plan)
 	end
 	local run = {start = tensor.memory().now, model = m, inputs = read(m, o.data, o.batches or 32), sequential = o.sequential ~= false, by_path = {}, shared = module.shared(m)}
 	module.walk(m, function(path, inner) run.by_path[path] = inner end)
 	divide(run, names)
 	run.floats, run.values = run.inputs, run.inputs
+	local kept, done = o.file and learn_store.open(o.file, run, plan), 0
+	if kept then done = resume(run, kept, plan) end
 	local bar <close> = progress.start('quantize', run.count, o.log)
 	run.bar = bar
-	for b = 1, run.count do
+	for b = done + 1, run.count do
 		bar:update(b - 1, function() return run.parts[1][b].name end)
+		if kept then kept:watch() end
 		run_block(run, b, plan)
+		if kept then kept:finish(b, plan, run.parts[1][b].layers, b < run.count and run.floats, run.values) end
 	end
 	round_rest(plan)
 	return run

@@ -82,7 +82,9 @@ function learned.run(new, names, by_name, chosen_of, options, spec_of, trained)
 	local asked = options.method ~= nil
 	for _, name in ipairs(names) do asked = asked or chosen_of[name].method ~= nil end
 	if not asked then
-		if options.data ~= nil then fail('quantize: data: wanted method= with it, which reads it, got none') end
+		for _, name in ipairs {'data', 'file'} do
+			if options[name] ~= nil then fail('quantize: %s: wanted method= with it, got none', name) end
+		end
 		return
 	end
 	if trained then fail("quantize: method: wanted a mode without training, got '%s'", trained) end

@@ -446,6 +446,10 @@ method= (help 'methods') chooses how codes are chosen, with data=. The report th
 the data in dB by rounding alone (rtn) and by the method (error), those of its block's result (block_rtn, block), seconds, and the peak of the
 bytes of tensors above those before the call; r:plot() draws rtn and error by layer.
 
+file= keeps each block on disk when it is finished (names that begin with it), so that the same call goes on behind the last of them after an
+interrupt or a crash, and gives the same bits. A file of another model, other data or options is an error. With an interrupt and without
+file= nothing is kept.
+
 weight=, input= and output= are specs; weights that nn.load has read as codes stay as they are, in their own format. In mode static a spec with scale= (and zero_point=) needs no calibration; others get the
 calibrated range. output=, which always needs a scale, makes a layer return codes.
 
@@ -468,6 +472,7 @@ print(#coverage, coverage[1].mode, coverage[1].weight)  --> 2 dynamic int8/1]],
 		{'data', 'any', 'batches of inputs for method='}, {'batches', 'positive integer', 'how many of them (default 32)'},
 		{'sequential', 'true or false', 'a block gets what quantized blocks before it give, not floats (default true)'},
 		{'shared', 'text', "a weight that several layers share is coded 'apart' for each (default) or 'once'"},
+		{'file', 'text', 'keeps the blocks that method= has finished, so that the same call goes on behind them'},
 		{'log', 'true or false', 'draw a bar (default true)'}})
 function methods.quantize(m, options)
 	module.parts_of(m, 'quantize')
