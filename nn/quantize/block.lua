@@ -5,6 +5,7 @@ local base = internal.import 'interp/prelude/base'
 local module = internal.import 'nn/base/module'
 local moments = internal.import 'nn/quantize/moments'
 local targets = internal.import 'nn/quantize/targets'
+local values = internal.import 'nn/quantize/values'
 local is_tensor = base.is_tensor
 
 local Block = {}
@@ -87,6 +88,7 @@ end
 -- What the block reads for batch i, whose value before it is x.
 function Block:operands(i, x)
 	local part, given = self.run.parts[i][self.number], self.run.inputs[i]
+	x = module.moved(x, self.run.device) -- from a file
 	if part.whole then return {given} end
 	local list = part.from and {x} or {}
 	if not part.from or part.takes then
@@ -100,15 +102,20 @@ function Block:compute(i, operands) return (self.modules[self.run.parts[i][self.
 
 function Block:forward(i, x) return self:compute(i, self:operands(i, x)) end
 
--- What it gives for all batches.
-function Block:pass(values)
+-- Calls each(i, y) with what it gives for each batch.
+function Block:each(given, each)
+	for i = 1, #self.run.inputs do each(i, self:forward(i, given[i])) end
+end
+
+-- What it gives for all batches, as a list.
+function Block:pass(given)
 	local list = {}
-	for i = 1, #self.run.inputs do list[i] = self:forward(i, values[i]) end
+	self:each(given, function(i, y) values.put(self.run.pool, list, i, y) end)
 	return list
 end
 
--- The same, and watch(target, x) gets the input of each of these targets; of weights that ops read, watch(target, operands, results).
-function Block:watch(list, values, watch)
+-- Passes all batches, and watch(target, x) gets the input of each of these targets; of weights that ops read, watch(target, operands, results).
+function Block:watch(list, given, watch)
 	local hooks, of = {}, {}
 	for _, t in ipairs(list) do
 		for _, child in ipairs(t.op and {} or t.children) do
@@ -139,7 +146,7 @@ function Block:watch(list, values, watch)
 		if next(at) then table.move({m, 'taps', at}, 1, 3, #hooks + 1, hooks) end
 	end
 	local _ <close> = internal.fields(hooks)
-	return self:pass(values)
+	self:each(given, function() end)
 end
 
 ---------------------------------------------------------------- statistics
@@ -215,17 +222,18 @@ local function distance(a, b)
 	return noise, signal
 end
 
--- The same of the results of all batches.
-function Block.difference(float, list)
+-- The same of what the block gives now beside the float block, for all batches; each(i, y) gets the results.
+function Block:difference(each)
 	local noise, signal = 0, 0
-	for i, y in ipairs(list) do
-		local n, s = distance(float[i], y)
+	self:each(self.values, function(i, y)
+		local n, s = distance(module.moved(self.float[i], self.run.device), y)
 		noise, signal = noise + n, signal + s
-	end
+		if each then each(i, y) end
+	end)
 	return noise, signal
 end
 
 -- The squared error of what the block gives now.
-function Block:noise() return (Block.difference(self.float, self:pass(self.values))) end
+function Block:noise() return (self:difference()) end
 
 return Block

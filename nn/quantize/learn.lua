@@ -16,6 +16,7 @@ local module = internal.import 'nn/base/module'
 local watch_peak = internal.import 'interp/prelude/peak'
 local progress = internal.import 'interp/prelude/progress'
 local targets = internal.import 'nn/quantize/targets'
+local values = internal.import 'nn/quantize/values'
 local fail, is_tensor = base.fail, base.is_tensor
 local clock = hw.clock
 local learn = {}
@@ -100,7 +101,7 @@ local function round(block)
 		t.plain = t.float:quantize(t.first_spec)
 		t:put(t.plain)
 	end
-	local noise = Block.difference(block.float, block:pass(block.values))
+	local noise = block:noise()
 	for _, t in ipairs(block.targets) do t:put(t.float) end
 	return noise
 end
@@ -183,6 +184,18 @@ local function run_together(block, link)
 	end
 end
 
+-- The error and the size of the block's results, and what the next block gets: these take the place of what came before.
+local function leave(block)
+	local run, list = block.run, {}
+	if not run.sequential then list = block.float end
+	local noise, signal = block:difference(run.sequential and function(i, y)
+		values.drop(run.pool, block.values, i)
+		values.put(run.pool, list, i, y)
+	end or nil)
+	values.release(run.pool, block.values)
+	return noise, signal, list
+end
+
 local function run_block(run, b, plan)
 	local started, block = clock(), Block.new(run, b, plan)
 	local across, codes, biases, judged = links_of(block, 'block'), links_of(block, 'codes'), links_of(block, 'biases'), false
@@ -194,6 +207,8 @@ local function run_block(run, b, plan)
 		end
 	end
 	block.float, block.values = block:pass(run.floats), run.values
+	if not rawequal(run.floats, run.values) then values.release(run.pool, run.floats) end
+	run.floats = block.float
 	local rounded = round(block)
 	for _, link in ipairs(across) do link.method.run(block, link.options, run) end
 	for _, stage in ipairs(block.stages) do
@@ -207,18 +222,13 @@ local function run_block(run, b, plan)
 		if link.method.run_block then run_together(block, link) end
 	end
 	for _, link in ipairs(biases) do link.method.run(block, link.options, run) end
-	local quantized = block:pass(run.values)
-	local noise, signal = Block.difference(block.float, quantized)
-	if (#across > 0 or judged) and noise > rounded then
-		give_up(block, 'the block was worse than with rounding: rounded')
-		quantized = block:pass(run.values)
-		noise = rounded
-	end
+	if (#across > 0 or judged) and block:noise() > rounded then give_up(block, 'the block was worse than with rounding: rounded') end
+	local noise, signal, quantized = leave(block)
 	for _, t in ipairs(block.targets) do t:keep() end
 	for _, f in ipairs(block.folds) do f:keep(run.by_path[f.path]) end
 	for _, t in ipairs(block.targets) do t:finish(db(signal, noise), db(signal, rounded)) end
 	share_seconds(block, started)
-	run.floats, run.values = block.float, run.sequential and quantized or block.float
+	run.values = quantized
 end
 
 ---------------------------------------------------------------- the whole
@@ -269,21 +279,31 @@ local function round_rest(plan)
 	end
 end
 
+-- Refuses second moments that do not fit, before anything is computed.
+local function check_moments(item, limit)
+	local bytes, k, groups = targets.moments(item)
+	if bytes > limit then
+		fail("quantize: memory: %s: wanted at most %d bytes for the second moments of its inputs, got %s%d x %d of float64, %d bytes", item.name, limit,
+			groups > 1 and groups .. ' times ' or '', k, k, bytes)
+	end
+end
+
 -- Takes the blocks that a file has. Returns how many these are.
 local function resume(run, kept, plan)
-	local done, floats, values = kept:resume(plan, run.parts[1])
-	if floats then run.floats, run.values = floats, values end
+	local done, floats, quantized = kept:resume(plan, run.parts[1])
+	if floats then run.floats, run.values = floats, quantized end
 	return done
 end
 
 -- Decides the codes of a float model's weights, and changes what methods change beside them. plan: name of a layer -> list of {layer=, field=, spec=,
 -- chain=, row=}, which get `codes`; the rows get signal, plain, noise (squares), rtn, error, block, block_rtn (dB), seconds, peak, why.
--- o: data, batches, sequential, file, log.
+-- o: data, batches, sequential, file, memory, log.
 function learn.run(m, plan, names, o)
-	local needs = false
+	local needs, limit = false, o.memory or values.available() or math.huge
 	for _, list in next, plan do
 		for _, item in ipairs(list) do
 			targets.check(item)
+			if o.data ~= nil then check_moments(item, limit) end
 			needs = needs or method.needs_data(item.chain)
 		end
 	end
@@ -295,7 +315,8 @@ function learn.run(m, plan, names, o)
 		if o.file then fail 'quantize: file: wanted data= with it, whose blocks it keeps, got none' end
 		return alone(plan)
 	end
-	local run = {start = tensor.memory().now, model = m, inputs = read(m, o.data, o.batches or 32), sequential = o.sequential ~= false, by_path = {}, shared = module.shared(m)}
+	local run = {start = tensor.memory().now, model = m, inputs = read(m, o.data, o.batches or 32), sequential = o.sequential ~= false, by_path = {}, shared = module.shared(m),
+		device = module.device(m), pool = values.pool(o.memory)}
 	module.walk(m, function(path, inner) run.by_path[path] = inner end)
 	divide(run, names)
 	run.floats, run.values = run.inputs, run.inputs

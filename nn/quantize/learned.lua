@@ -82,7 +82,7 @@ function learned.run(new, names, by_name, chosen_of, options, spec_of, trained)
 	local asked = options.method ~= nil
 	for _, name in ipairs(names) do asked = asked or chosen_of[name].method ~= nil end
 	if not asked then
-		for _, name in ipairs {'data', 'file'} do
+		for _, name in ipairs {'data', 'file', 'memory'} do
 			if options[name] ~= nil then fail('quantize: %s: wanted method= with it, got none', name) end
 		end
 		return

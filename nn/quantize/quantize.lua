@@ -450,6 +450,10 @@ file= keeps each block on disk when it is finished (names that begin with it), s
 interrupt or a crash, and gives the same bits. A file of another model, other data or options is an error. With an interrupt and without
 file= nothing is kept.
 
+Values between two blocks are kept for all batches: those of the float model, and those behind quantized blocks. What of them is beyond memory=
+bytes goes to temporary files. Second moments of a layer's inputs (inputs x inputs numbers of float64) that are larger than memory=, or than
+what the machine has left, are an error before anything is computed.
+
 weight=, input= and output= are specs; weights that nn.load has read as codes stay as they are, in their own format. In mode static a spec with scale= (and zero_point=) needs no calibration; others get the
 calibrated range. output=, which always needs a scale, makes a layer return codes.
 
@@ -473,6 +477,7 @@ print(#coverage, coverage[1].mode, coverage[1].weight)  --> 2 dynamic int8/1]],
 		{'sequential', 'true or false', 'a block gets what quantized blocks before it give, not floats (default true)'},
 		{'shared', 'text', "a weight that several layers share is coded 'apart' for each (default) or 'once'"},
 		{'file', 'text', 'keeps the blocks that method= has finished, so that the same call goes on behind them'},
+		{'memory', 'positive integer', 'bytes that values between blocks may take; the others are in temporary files (default: no limit)'},
 		{'log', 'true or false', 'draw a bar (default true)'}})
 function methods.quantize(m, options)
 	module.parts_of(m, 'quantize')

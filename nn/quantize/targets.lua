@@ -59,6 +59,15 @@ function targets.check(item)
 	end
 end
 
+-- Bytes of the second moments of an item's inputs, of how many inputs and for how many groups of outputs; 0: it has none.
+function targets.moments(item)
+	local class = module.class_of(item.layer)
+	if not class.columns or (class.per or 1) ~= 1 then return 0, 0, 0 end
+	local w = rawget(item.layer, item.field)
+	local k, groups = w:nelem() // math.max(1, w:size(1)), class.column_groups and class.column_groups(item.layer) or 1
+	return 8 * k * k * groups, k, groups
+end
+
 ---------------------------------------------------------------- what it reads
 
 -- Whether the layer is a product with a matrix of columns of its input.
