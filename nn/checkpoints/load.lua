@@ -48,7 +48,16 @@ local function widen(m)
 	return m:eval()
 end
 
+-- Each layer has tensors: refused before a model of more layers is made.
+local function check_layers(o, t, from)
+	local count = 0
+	for _ in next, t do count = count + 1 end
+	for _ in next, (getmetatable(t) or {}).refused or {} do count = count + 1 end
+	if o.layers and o.layers > count then fail('load: %s: wanted the tensors of %d layers, got %d tensors', from, o.layers, count) end
+end
+
 local function finish(architecture, o, t, from, kind)
+	check_layers(o, t, from)
 	local prefix, file = nil, t
 	if architecture.prepare then t, prefix = architecture.prepare(t, o, kind) end
 	local m, left = place.load(unset(architecture, o), architecture, o, t, from, kind, file)
