@@ -41,8 +41,7 @@ end
 local function divide(run, names)
 	local by_shape = {}
 	run.parts = {}
-	if module.weights(run.model) then run.why = 'the model is one layer' end
-	for i, x in ipairs(run.why and {} or run.inputs) do
+	for i, x in ipairs(run.inputs) do
 		local key = shape_of(x)
 		if not by_shape[key] then
 			local list, why = blocks.cut(run.model, x)

@@ -72,7 +72,7 @@ it('recurrent layers, by x and by h before each step', function()
 			local h = d:t():matmul(d)
 			local u = (h + tensor.eye(h:size(1)):to 'float64' * (0.01 * h:diag():mean():item())):inversefactor()
 			local off = q[field]:codes():to 'int32' - net[field]:detach():gptq(u, 'int4/1'):codes():to 'int32'
-			assert(off:ne(0):to 'float32':mean():item() < 0.02, o.kind .. ' ' .. field) -- sums of products in another order
+			assert(off:ne(0):to 'float32':mean():item() < 0.02, o.kind .. ' ' .. field .. ' ' .. off:ne(0):to 'float32':mean():item()) -- sums of products in another order
 		end
 		assert(r[1].error > r[1].rtn and r[1].why == '')
 	end
