@@ -17,7 +17,7 @@
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 
-#define HEAD 128                 /* keeps what follows aligned */
+#define HEAD 128 /* keeps what follows aligned */
 #define SHARE 10 /* the part of the codes' bytes that panels may need beyond them: weights of 64 x 64 need 9.4 % */
 #define QUAD (4 * QL_CONV_PANEL) /* bytes */
 #define NS 1                     /* per code */
