@@ -3,7 +3,6 @@
  */
 #include "quant/spec.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -185,17 +184,17 @@ static enum ql_status make_scheme(struct ql_ctx *ctx, const struct ql_spec_field
 	if (s->format)
 		return QL_OK;
 	if (kind == QL_KIND_FLOAT) {
-		if (f->scheme || f->minimum || f->has_axis || f->has_block || f->observer || f->has_scale ||
+		if (f->scheme || f->with_minimum || f->has_axis || f->has_block || f->observer || f->has_scale ||
 			s->bits != ql_dtypes[s->dtype].bits)
 			return ql_fail(ctx, QL_ERR_ARGUMENT,
 				"spec: wanted nothing beside the dtype %s, which is stored as it is",
 				ql_dtype_name(s->dtype));
 		return QL_OK;
 	}
-	if (f->minimum && name)
+	if (f->with_minimum && name)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: scheme: wanted none beside +min, got '%s'", name);
 	if (!name)
-		name = f->minimum                                  ? "minimum"
+		name = f->with_minimum                             ? "minimum"
 		       : kind == QL_KIND_BINARY                    ? "binary"
 		       : kind == QL_KIND_UINT || f->has_zero_point ? "asymmetric"
 								   : "symmetric";
@@ -238,166 +237,6 @@ static enum ql_status make_granularity(struct ql_ctx *ctx, const struct ql_spec_
 	s->axis = f->has_axis ? (int)f->axis : 0;
 	s->block = f->has_block ? f->block : s->format ? s->format->block : 0;
 	return QL_OK;
-}
-
-/* ---- explicit numbers ---- */
-
-/* True for symmetric codes, whose zero point is determined by the scheme. */
-static bool fixed_zero(const struct ql_spec *s)
-{
-	return s->scheme->affine && !s->scheme->tight;
-}
-
-int32_t ql_spec_zero(const struct ql_spec *spec, int64_t i)
-{
-	struct ql_codes codes = ql_spec_codes(spec, true, i);
-
-	if (spec->has_zero && !spec->zero_tensor)
-		return (int32_t)spec->zero;
-	return fixed_zero(spec) ? spec->scheme->zero(&(struct ql_stats){0}, &codes, 1) : 0;
-}
-
-enum ql_status ql_spec_check_scale(struct ql_ctx *ctx, const char *who, const struct ql_spec *s, double scale)
-{
-	if (isfinite((float)scale) && ((float)scale > 0 || s->scheme->host))
-		return QL_OK;
-	if (s->scheme->host)
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: scale: wanted a finite number, got %g", who, scale);
-	return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: scale: wanted a finite number > 0, got %g", who, scale);
-}
-
-enum ql_status ql_spec_check_zero(struct ql_ctx *ctx, const char *who, const struct ql_spec *s, double zero, int64_t i)
-{
-	struct ql_codes codes = ql_spec_codes(s, true, i);
-	int32_t lo = codes.lo, hi = codes.hi;
-
-	if (zero != rint(zero))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: zero_point: wanted whole numbers, got %g", who, zero);
-	if (fixed_zero(s)) {
-		lo = hi = s->scheme->zero(&(struct ql_stats){0}, &codes, 1);
-		if (zero != lo)
-			return ql_fail(ctx, QL_ERR_ARGUMENT,
-				"%s: zero_point: wanted %d with the scheme symmetric, got %g; scheme='asymmetric' "
-				"takes others",
-				who, lo, zero);
-	}
-	if (zero >= lo && zero <= hi)
-		return QL_OK;
-	if (s->each_bits)
-		return ql_fail(ctx, QL_ERR_ARGUMENT,
-			"%s: zero_point: wanted %d to %d for channel %lld of %d bits, got %g", who, lo, hi,
-			(long long)i + 1, codes.bits, zero);
-	return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: zero_point: wanted %d to %d for %s%s, got %g", who, lo, hi,
-		ql_dtype_name(s->dtype), codes.bits < ql_dtypes[s->dtype].bits ? " of fewer bits" : "", zero);
-}
-
-/* Lists must have equal lengths; one element applies to all. */
-static enum ql_status check_lengths(struct ql_ctx *ctx, const struct ql_spec *s)
-{
-	const struct ql_tensor *list[] = {s->each_bits, s->scale_tensor, s->zero_tensor};
-	static const char *const names[] = {"bits", "scale", "zero_point"};
-	int first = -1;
-
-	for (int i = 0; i < 3; i++) {
-		if (!list[i])
-			continue;
-		if (i > 0 && list[i]->q)
-			return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: %s: wanted plain numbers, got a quantized tensor",
-				names[i]);
-		if (first >= 0 && ql_tensor_nelem(list[i]) != ql_tensor_nelem(list[first]))
-			return ql_fail(ctx, QL_ERR_SHAPE, "spec: %s: wanted as many numbers as %s has, %lld, got %lld",
-				names[i], names[first], (long long)ql_tensor_nelem(list[first]),
-				(long long)ql_tensor_nelem(list[i]));
-		first = first < 0 ? i : first;
-	}
-	if ((s->scale_tensor || s->zero_tensor) && !s->axis && !s->block)
-		return ql_fail(ctx, QL_ERR_SHAPE, "spec: %s: wanted one number without an axis or block, got %lld",
-			s->scale_tensor ? "scale" : "zero_point",
-			(long long)ql_tensor_nelem(s->scale_tensor ? s->scale_tensor : s->zero_tensor));
-	return QL_OK;
-}
-
-static enum ql_status check_values(struct ql_ctx *ctx, const struct ql_spec *s)
-{
-	int64_t scales = s->scale_tensor ? ql_tensor_nelem(s->scale_tensor) : 1, zeros = 1;
-	enum ql_status status = QL_OK;
-
-	for (int64_t i = 0; i < scales && s->has_scale && !status; i++)
-		status = ql_spec_check_scale(
-			ctx, "spec", s, s->scale_tensor ? ql_tensor_at_f64(s->scale_tensor, i) : s->scale);
-	if (s->zero_tensor || s->each_bits)
-		zeros = ql_tensor_nelem(s->zero_tensor ? s->zero_tensor : s->each_bits);
-	for (int64_t i = 0; i < zeros && s->has_zero && !status; i++)
-		status = ql_spec_check_zero(
-			ctx, "spec", s, s->zero_tensor ? ql_tensor_at_f64(s->zero_tensor, i) : (double)s->zero, i);
-	return status;
-}
-
-/* Reads the explicit scale and zero point. A tensor of one element counts as a number. */
-static enum ql_status take_numbers(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
-{
-	enum ql_status status = QL_OK;
-
-	s->has_scale = f->has_scale;
-	s->has_zero = f->has_zero_point;
-	s->scale = f->scale;
-	s->zero = f->zero_point;
-	s->scale_tensor = f->scale_tensor;
-	s->zero_tensor = f->zero_tensor;
-	if (s->scale_tensor && ql_tensor_nelem(s->scale_tensor) == 1 && !s->scale_tensor->q) {
-		s->scale = ql_tensor_at_f64(s->scale_tensor, 0);
-		s->scale_tensor = NULL;
-	}
-	if (s->zero_tensor && ql_tensor_nelem(s->zero_tensor) == 1 && !s->zero_tensor->q) {
-		double zero = ql_tensor_at_f64(s->zero_tensor, 0);
-
-		status = ql_spec_check_zero(ctx, "spec", s, zero, 0);
-		s->zero = status ? 0 : (int64_t)zero;
-		s->zero_tensor = NULL;
-	}
-	return status;
-}
-
-/* With an explicit scale only, the zero point is 0, as in ONNX, or the middle of symmetric unsigned codes.
- * Symmetric signed codes have none; with bits per channel each has its own. */
-static void choose_zero(struct ql_spec *s)
-{
-	bool is_signed = ql_dtypes[s->dtype].kind == QL_KIND_INT;
-
-	if (s->has_zero && fixed_zero(s) && is_signed && !s->zero_tensor)
-		s->has_zero = false; /* an explicit 0 */
-	if (!s->has_scale || s->has_zero || !s->scheme->zero || (fixed_zero(s) && (is_signed || s->each_bits)))
-		return;
-	s->zero = ql_spec_zero(s, 0);
-	s->has_zero = true;
-}
-
-double ql_spec_octaves(int bits)
-{
-	return bits <= 4 ? 6 : 16;
-}
-
-static enum ql_status make_numbers(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
-{
-	bool is_log = s->scheme && s->scheme->table_length;
-	enum ql_status status;
-
-	if (f->has_zero_point && !f->has_scale)
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: zero_point: wanted together with scale, got it alone");
-	if (f->octaves != 0 && (!is_log || !(f->octaves > 0 && f->octaves <= 120)))
-		return ql_fail(ctx, QL_ERR_ARGUMENT,
-			"spec: octaves: wanted 0 < octaves <= 120 with the scheme log, got %g", f->octaves);
-	s->octaves = f->octaves != 0 ? f->octaves : ql_spec_octaves(s->bits);
-	if (!s->scheme)
-		return QL_OK;
-	status = take_numbers(ctx, f, s);
-	if (!status)
-		status = check_lengths(ctx, s);
-	if (!status)
-		status = check_values(ctx, s);
-	if (!status)
-		choose_zero(s);
-	return status;
 }
 
 static const char *const requants[] = {"float", "single", "double", "exact"};
@@ -517,7 +356,7 @@ static enum ql_status choose_priority(struct ql_ctx *ctx, const struct ql_spec *
 		f->axis = f->has_axis ? 1 : 0;
 		f->block = f->has_block ? FINE_BLOCK : 0;
 	}
-	if (!f->observer && !f->choose && !ql_dtype_is_binary(s->dtype) && !f->minimum &&
+	if (!f->observer && !f->choose && !ql_dtype_is_binary(s->dtype) && !f->with_minimum &&
 		!(s->scheme && s->scheme->mean) && !(s->grid && s->grid->learned) &&
 		!(s->format && s->format->functions))
 		f->observer = "mse";
@@ -530,7 +369,7 @@ enum ql_status ql_spec_make(struct ql_ctx *ctx, const struct ql_spec_fields *giv
 	enum ql_status status;
 
 	*spec = (struct ql_spec){0};
-	if (fields->bits_list || fields->scale_list || fields->zero_list)
+	if (fields->bits_list || fields->scale_list || fields->zero_list || fields->minimum_list)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: wanted one number each, got a list");
 	status = make_dtype(ctx, fields, spec);
 	if (!status)
@@ -542,7 +381,7 @@ enum ql_status ql_spec_make(struct ql_ctx *ctx, const struct ql_spec_fields *giv
 	if (!status)
 		status = make_granularity(ctx, fields, spec);
 	if (!status)
-		status = make_numbers(ctx, fields, spec);
+		status = ql_spec_make_numbers(ctx, fields, spec);
 	if (!status)
 		status = ql_spec_make_scaling(ctx, fields, spec);
 	if (!status)

@@ -41,12 +41,13 @@ struct ql_spec {
 	ql_choose_fn *choose;   /* the observer function; else NULL */
 	const void *choose_key; /* identifies that function to the host */
 	double octaves;         /* log; 0: default for the bits */
-	bool has_scale, has_zero;
+	bool has_scale, has_zero, has_minimum;
 	double scale; /* when scale_tensor is NULL */
 	int64_t zero;
-	struct ql_tensor *scale_tensor, *zero_tensor; /* borrowed */
-	struct ql_tensor *importance;                 /* borrowed; weights of the columns; NULL: equal weights */
-	enum ql_requant requant;                      /* for integer results; quantizing floats divides */
+	double minimum;                                                /* when minimum_tensor is NULL */
+	struct ql_tensor *scale_tensor, *zero_tensor, *minimum_tensor; /* borrowed */
+	struct ql_tensor *importance; /* borrowed; weights of the columns; NULL: equal weights */
+	enum ql_requant requant;      /* for integer results; quantizing floats divides */
 };
 
 /* Fields as given in the user's table or text, before validation; absent ones are 0 or NULL. First those of spec.def,
@@ -69,12 +70,13 @@ struct ql_spec_fields {
 #undef FIELD_FLOAT
 #undef FIELD_BOOL
 #undef FIELD_TENSOR
-	bool minimum; /* +min */
+	bool with_minimum; /* +min */
 	struct ql_tensor *each_bits;
-	struct ql_tensor *scale_tensor, *zero_tensor;
+	struct ql_tensor *scale_tensor, *zero_tensor, *minimum_tensor;
 	ql_choose_fn *choose;
 	const void *choose_key;
-	const char *bits_list, *scale_list, *zero_list; /* lists of a text; converted to tensors before ql_spec_make */
+	const char *bits_list, *scale_list, *zero_list,
+		*minimum_list; /* lists of a text; converted to tensors before ql_spec_make */
 };
 
 #define QL_SPEC_P 99.99 /* defaults of percentile, average, and histograms */
@@ -108,6 +110,7 @@ int32_t ql_spec_zero(const struct ql_spec *spec, int64_t i);
 enum ql_status ql_spec_check_scale(struct ql_ctx *ctx, const char *who, const struct ql_spec *spec, double scale);
 enum ql_status ql_spec_check_zero(
 	struct ql_ctx *ctx, const char *who, const struct ql_spec *spec, double zero, int64_t i);
+enum ql_status ql_spec_check_minimum(struct ql_ctx *ctx, const char *who, double minimum);
 /* The codes of channel i (any i without each_bits), with their range; `wide`: with an explicit scale. */
 struct ql_codes ql_spec_codes(const struct ql_spec *spec, bool wide, int64_t i);
 /* The fields that make an equal spec: those that are not defaults. Tensors are borrowed, texts are those of tables. */

@@ -41,9 +41,10 @@ bool ql_spec_equal(const struct ql_spec *a, const struct ql_spec *b)
 #define X(key, kind, place, words, text) &&SAME_##kind(key)
 	return true
 #include "quant/spec.def"
-	       && a->format == b->format && a->grid == b->grid && f.minimum == g.minimum && f.choose == g.choose &&
-	       f.choose_key == g.choose_key && same_list(f.each_bits, g.each_bits) &&
-	       same_list(f.scale_tensor, g.scale_tensor) && same_list(f.zero_tensor, g.zero_tensor);
+	       && a->format == b->format && a->grid == b->grid && f.with_minimum == g.with_minimum &&
+	       f.choose == g.choose && f.choose_key == g.choose_key && same_list(f.each_bits, g.each_bits) &&
+	       same_list(f.scale_tensor, g.scale_tensor) && same_list(f.zero_tensor, g.zero_tensor) &&
+	       same_list(f.minimum_tensor, g.minimum_tensor);
 #undef X
 }
 

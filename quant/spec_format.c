@@ -33,7 +33,7 @@ enum ql_status ql_spec_make_format(struct ql_ctx *ctx, const struct ql_spec_fiel
 	const struct ql_quant_format *format = s->format;
 	const char *given = f->has_bits || f->each_bits ? "bits"
 			    : f->scheme                 ? "scheme"
-			    : f->minimum                ? "+min"
+			    : f->with_minimum           ? "+min"
 			    : f->has_zero_point         ? "zero_point"
 							: NULL;
 

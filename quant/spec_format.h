@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The parts of a spec that belong to formats, for quant/spec.c.
+ * The parts of a spec that belong to formats, and explicit numbers, for quant/spec.c.
  */
 #ifndef QUOLL_QUANT_SPEC_FORMAT_H
 #define QUOLL_QUANT_SPEC_FORMAT_H
@@ -15,6 +15,9 @@ enum ql_status ql_spec_check_outer(struct ql_ctx *ctx, const struct ql_spec_fiel
 enum ql_status ql_spec_make_bounds(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s);
 /* Sets scaling=, saturate= and importance=. Errors: a scheme or format that they do not apply to. */
 enum ql_status ql_spec_make_scaling(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s);
+/* Sets scale, zero point, minimum and octaves (spec_numbers.c). Errors: numbers that the scheme does not have or that are out of
+ * range, lists of different lengths. */
+enum ql_status ql_spec_make_numbers(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s);
 /* Returns the unsigned integer dtype of the same number of bits; `dtype` itself if there is none. */
 unsigned ql_spec_unsigned(unsigned dtype);
 

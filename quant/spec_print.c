@@ -15,7 +15,7 @@ struct printer {
 	ql_spec_put_fn *put;
 	void *arg;
 	int64_t most; /* numbers of a list */
-	bool numbers; /* with scale and zero_point */
+	bool numbers; /* with scale, zero_point and minimum */
 };
 
 __attribute__((format(printf, 2, 3))) static void say(const struct printer *p, const char *format, ...)
@@ -75,7 +75,7 @@ static void print_first(const struct printer *p, const struct ql_spec_fields *f)
 		say(p, ":%lld", (long long)f->block);
 	if (f->has_outer)
 		say(p, ":%lld", (long long)f->outer);
-	if (f->minimum)
+	if (f->with_minimum)
 		p->put(p->arg, "+min");
 	if (f->observer)
 		say(p, "@%s", f->observer);
@@ -105,7 +105,8 @@ static void print(const struct printer *p, const struct ql_spec *s)
 	ql_spec_fields_of(s, &f);
 	print_first(p, &f);
 	for (int i = 0; i < n; i++) {
-		bool number = words[i].value == &f.scale || words[i].value == &f.zero_point;
+		bool number =
+			words[i].value == &f.scale || words[i].value == &f.zero_point || words[i].value == &f.minimum;
 
 		if (number && !p->numbers)
 			continue;

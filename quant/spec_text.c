@@ -190,7 +190,7 @@ enum ql_status ql_spec_split(struct ql_ctx *ctx, const char *text, char *copy, s
 		*at = '\0';
 		fields->observer = at + 1;
 	}
-	if (!take_minimum(copy, &fields->minimum) || !take_outer(copy, fields) ||
+	if (!take_minimum(copy, &fields->with_minimum) || !take_outer(copy, fields) ||
 		!take_number(copy, ':', &fields->has_block, &fields->block) ||
 		!take_number(copy, '/', &fields->has_axis, &fields->axis) || copy[0] == '\0')
 		return grammar(ctx, text);

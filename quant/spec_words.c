@@ -13,7 +13,7 @@ int ql_spec_words(struct ql_spec_fields *f, struct ql_spec_word words[QL_SPEC_WO
 		const char *key, **list;
 		struct ql_tensor **tensor;
 	} lists[] = {{"bits", &f->bits_list, &f->each_bits}, {"scale", &f->scale_list, &f->scale_tensor},
-		{"zero_point", &f->zero_list, &f->zero_tensor}};
+		{"zero_point", &f->zero_list, &f->zero_tensor}, {"minimum", &f->minimum_list, &f->minimum_tensor}};
 	int n = 0;
 
 #define HAS_STRING(key) NULL
@@ -47,7 +47,7 @@ static void set_scheme(const struct ql_spec *s, struct ql_spec_fields *f)
 	bool is_unsigned = ql_dtypes[s->dtype].kind == QL_KIND_UINT;
 	const char *usual = ql_dtype_is_binary(s->dtype) ? "binary" : is_unsigned ? "asymmetric" : "symmetric";
 
-	f->minimum = s->scheme->shift;
+	f->with_minimum = s->scheme->shift;
 	f->each_bits = s->each_bits;
 	SET(bits, !s->each_bits && s->bits != ql_dtypes[s->dtype].bits, s->bits);
 	f->scheme = strcmp(s->scheme->doc.name, usual) && !s->scheme->shift ? s->scheme->doc.name : NULL;
@@ -75,6 +75,8 @@ static void set_numbers(const struct ql_spec *s, struct ql_spec_fields *f)
 	SET(scale, s->has_scale && !s->scale_tensor, (double)(float)s->scale);
 	f->zero_tensor = s->zero_tensor;
 	SET(zero_point, s->has_zero && !s->zero_tensor, s->zero);
+	f->minimum_tensor = s->minimum_tensor;
+	SET(minimum, s->has_minimum && !s->minimum_tensor, (double)(float)s->minimum);
 	f->importance = s->importance;
 	f->rounding = s->stochastic ? "stochastic" : s->requant ? ql_requant_name(s->requant) : NULL;
 }

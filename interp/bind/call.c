@@ -196,6 +196,7 @@ static void hold_tensors(struct ql_ctx *ctx, struct op_frame *f, bool hold)
 		hold_one(ctx, f->args.spec[i].each_bits, hold);
 		hold_one(ctx, f->args.spec[i].scale_tensor, hold);
 		hold_one(ctx, f->args.spec[i].zero_tensor, hold);
+		hold_one(ctx, f->args.spec[i].minimum_tensor, hold);
 		hold_one(ctx, f->args.spec[i].importance, hold);
 	}
 }

@@ -507,11 +507,11 @@ static const struct ql_doc docs[] = {
 	{"spec", "quant.spec(s)",
 		"Checks a spec (a text or a table), fills in the defaults and returns it as an object that prints as a text which is "
 		"read back as the same spec; its fields can be read: dtype bits scheme axis block observer p momentum bins octaves scale "
-		"zero_point rounding, and name, the text without scale and zero_point. What its codes can do: affine (x = (q - zero_point) * "
+		"zero_point minimum rounding, and name, the text without scale, zero_point and minimum. What its codes can do: affine (x = (q - zero_point) * "
 		"scale), shift (a real minimum is added), values (under a scale of 1, of the bit fields from 0 on, where codes number the "
 		"entries of a table), functions (Lua functions make the codes: quant.scheme), monotone (a larger code is never a smaller "
 		"value), zero_code (0 is a code), mean (the scale comes from mean |x|), any_scale (a scale may be 0 or negative), offset "
-		"(the zero point comes from the data), min and max of the codes. See spec.",
+		"(the zero point comes from the data), joint (codes and scale are fitted together, as in GGUF: no scale=), weighted (takes importance=), min, max of the codes. See spec.",
 		"s = quant.spec{bits=4, axis=1}\nprint(s, s.dtype, s.scheme, s.affine, s.min)  --> int4/1 int4 symmetric true -7",
 		NULL},
 	{"params", "quant.params(lo, hi, spec)",

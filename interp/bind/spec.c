@@ -12,6 +12,7 @@
 #include "interp/host/lifetime.h"
 #include "interp/bind/functions.h"
 #include "interp/bind/surplus.h"
+#include "quant/importance.h"
 #include "quant/ranges/observer.h"
 #include "tensor/grid.h"
 
@@ -127,6 +128,8 @@ struct ql_spec *ql_spec_push(lua_State *L, const struct ql_spec *spec)
 		ql_tensor_keep(box->scale_tensor);
 	if (box->zero_tensor)
 		ql_tensor_keep(box->zero_tensor);
+	if (box->minimum_tensor)
+		ql_tensor_keep(box->minimum_tensor);
 	if (box->importance)
 		ql_tensor_keep(box->importance);
 	if (box->choose) {
@@ -167,15 +170,16 @@ void ql_spec_read_text(lua_State *L, int index, const char *what, struct ql_spec
 	copy = lua_newuserdatauv(L, strlen(text) + 1, 0);
 	if (ql_spec_split(ql_ctx_of(L), text, copy, &f))
 		ql_spec_failed(L, what);
-	if (f.bits_list || f.scale_list || f.zero_list) {
+	if (f.bits_list || f.scale_list || f.zero_list || f.minimum_list) {
 		f.each_bits = list_of(L, what, "bits", f.bits_list, QL_int8);
 		f.scale_tensor = list_of(L, what, "scale", f.scale_list, QL_float32);
 		f.zero_tensor = list_of(L, what, "zero_point", f.zero_list, QL_int32);
-		f.bits_list = f.scale_list = f.zero_list = NULL;
+		f.minimum_tensor = list_of(L, what, "minimum", f.minimum_list, QL_float32);
+		f.bits_list = f.scale_list = f.zero_list = f.minimum_list = NULL;
 	}
 	if (ql_spec_make(ql_ctx_of(L), &f, spec))
 		ql_spec_failed(L, what);
-	if (f.each_bits || f.scale_tensor || f.zero_tensor)
+	if (f.each_bits || f.scale_tensor || f.zero_tensor || f.minimum_tensor)
 		ql_spec_push(L, spec);
 }
 
@@ -186,8 +190,9 @@ static int spec_gc(lua_State *L)
 	ql_tensor_discard(L, box->each_bits);
 	ql_tensor_discard(L, box->scale_tensor);
 	ql_tensor_discard(L, box->zero_tensor);
+	ql_tensor_discard(L, box->minimum_tensor);
 	ql_tensor_discard(L, box->importance);
-	box->each_bits = box->scale_tensor = box->zero_tensor = box->importance = NULL;
+	box->each_bits = box->scale_tensor = box->zero_tensor = box->minimum_tensor = box->importance = NULL;
 	return 0;
 }
 
@@ -319,6 +324,11 @@ static void push_zero(lua_State *L, const struct ql_spec *s)
 	s->zero_tensor ? push_tensor(L, s->zero_tensor) : push_integer(L, s->has_zero, s->zero);
 }
 
+static void push_minimum(lua_State *L, const struct ql_spec *s)
+{
+	s->minimum_tensor ? push_tensor(L, s->minimum_tensor) : push_number(L, s->has_minimum, s->minimum);
+}
+
 /* Fields of a spec object, in the order of help: F(key, what pushes its value). */
 #define FIELDS \
 	F(dtype, lua_pushstring(L, ql_dtype_name(s->dtype))) \
@@ -332,6 +342,8 @@ static void push_zero(lua_State *L, const struct ql_spec *s)
 	F(monotone, push_flag(L, s->scheme, s->scheme ? &s->scheme->monotone : NULL)) \
 	F(zero_code, push_flag(L, s->scheme, s->scheme ? &s->scheme->zero_code : NULL)) \
 	F(offset, push_flag(L, s->scheme, s->scheme ? &s->scheme->offset : NULL)) \
+	F(joint, lua_pushboolean(L, s->format && s->format->blocks)) \
+	F(weighted, lua_pushboolean(L, ql_importance_fits(s))) \
 	F(mean, push_flag(L, s->scheme, s->scheme ? &s->scheme->mean : NULL)) \
 	F(any_scale, push_flag(L, s->scheme, s->scheme ? &s->scheme->any_scale : NULL)) \
 	F(min, push_integer(L, s->scheme, s->scheme ? range_of(s).lo : 0)) \
@@ -350,6 +362,7 @@ static void push_zero(lua_State *L, const struct ql_spec *s)
 	F(octaves, push_number(L, s->scheme && s->scheme->table_length, s->octaves)) \
 	F(scale, push_scale(L, s)) \
 	F(zero_point, push_zero(L, s)) \
+	F(minimum, push_minimum(L, s)) \
 	F(importance, s->importance ? push_tensor(L, s->importance) : lua_pushnil(L)) \
 	F(rounding, \
 		push_word(L, s->requant || s->stochastic, s->stochastic ? "stochastic" : ql_requant_name(s->requant))) \

@@ -31,6 +31,10 @@ static bool take_object(lua_State *L, const char *what, const char *key, int spe
 		f->has_zero_point = true;
 		return true;
 	}
+	if (!strcmp(key, "minimum") && (f->minimum_tensor = ql_test_tensor(L, value))) {
+		f->has_minimum = true;
+		return true;
+	}
 	if (!strcmp(key, "bits") && (lua_type(L, value) == LUA_TTABLE || ql_test_tensor(L, value))) {
 		f->each_bits = ql_bits_read(L, what, spec, value);
 		return true;
@@ -88,7 +92,7 @@ static void spec_field(lua_State *L, const char *what, const char *key, int spec
 /* What q:qparams() holds beside the fields of a spec. */
 static bool is_fact(const char *key)
 {
-	static const char *const facts[] = {"min", "max", "from", "nan", "inf", "minimum", "values", "format"};
+	static const char *const facts[] = {"min", "max", "from", "nan", "inf", "values", "format"};
 
 	for (size_t i = 0; i < sizeof(facts) / sizeof(*facts); i++)
 		if (!strcmp(key, facts[i]))
@@ -172,7 +176,8 @@ bool ql_read_spec(lua_State *L, int index, const char *what, struct ql_spec *spe
 	read_spec_fields(L, index, what, &f);
 	if (ql_spec_make(ql_ctx_of(L), &f, spec))
 		ql_spec_failed(L, what);
-	if (spec->each_bits || spec->scale_tensor || spec->zero_tensor || spec->importance || spec->choose)
+	if (spec->each_bits || spec->scale_tensor || spec->zero_tensor || spec->minimum_tensor || spec->importance ||
+		spec->choose)
 		ql_spec_push(L, spec); /* whatever becomes of the table */
 	else
 		lua_pushnil(L);

@@ -41,7 +41,7 @@ State of the kernels: tested on the CPU by emulation; not yet run on a GPU.]], e
 ---------------------------------------------------------------- concepts
 
 concept('spec', [[A spec says how something is quantized. It is a string, dtype[/axis][:block][@observer] and words, or a table with the fields
-dtype bits scheme axis block observer p momentum bins octaves scale zero_point rounding priority; false means "leave it float". The same spec is accepted wherever
+dtype bits scheme axis block observer p momentum bins octaves scale zero_point minimum rounding priority; false means "leave it float". The same spec is accepted wherever
 something is quantized: x:quantize, quant.compare, quant.estimate, options such as out= and quant=.
 
   'int8'        8 bits, one scale for the whole tensor, symmetric: code 0 is 0.0
@@ -61,7 +61,7 @@ More words, separated by blanks, set other fields: a scheme, or field=value; lis
   'int8:2 scale=2x1:0.1,0.2'   a tensor of two axes: sizes first
 
 tostring(spec) gives such a text, and quant.spec reads it back as the same spec (except functions as observers and lists of more than
-4096 numbers). A scale without a zero point means zero point 0, as in ONNX, or the middle of the code range for symmetric unsigned codes. Explicit
+4096 numbers). A scale without a zero point means zero point 0, as in ONNX, or the middle of the code range for symmetric unsigned codes, and a minimum of 0 for specs with +min. Explicit
 numbers are checked: scales are finite and positive, zero points are integers within the code range, and there are as many of each.
 
 dtypes: int8 uint8 int4 uint4 int16 uint16, also of 2, 3, 5 and 6 bits, binary, or bits=2…16; float32 float16 bfloat16 float8_e4m3

@@ -15,7 +15,7 @@ local base = internal.import 'interp/prelude/base'
 local is_tensor = base.is_tensor
 local format = {NAME = 'quoll.workspace', VERSION = 1}
 
-local SPEC_FIELDS = {'dtype', 'bits', 'scheme', 'axis', 'block', 'outer', 'observer', 'p', 'momentum', 'bins', 'octaves', 'scale', 'zero_point',
+local SPEC_FIELDS = {'dtype', 'bits', 'scheme', 'axis', 'block', 'outer', 'observer', 'p', 'momentum', 'bins', 'octaves', 'scale', 'zero_point', 'minimum',
 	'rounding', 'scaling', 'saturate'}
 
 ---------------------------------------------------------------- JSON

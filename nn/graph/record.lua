@@ -204,7 +204,8 @@ end
 -- The spec of codes with their own scale, under which quantizing the decoded values returns the same codes. nil for a plain tensor.
 function record.spec_of(x)
 	local p = x:quantized() and x:qparams()
-	return p and like.spec(p, {scale = p.scale:item(), zero_point = p.zero_point and p.zero_point:item()}) or nil
+	return p and like.spec(p, {scale = p.scale:item(), zero_point = p.zero_point and p.zero_point:item(),
+		minimum = p.minimum and p.minimum:item()}) or nil
 end
 
 -- Runs m with the input tensors arranged as in the trees.

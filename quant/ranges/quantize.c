@@ -47,7 +47,7 @@ static enum ql_status layout(
 	return ql_block_fits(spec) ? ql_block_check(ctx, spec, shape[q->block_axis]) : QL_OK;
 }
 
-/* ---- explicit scale and zero point ---- */
+/* ---- explicit scale, zero point and minimum ---- */
 
 static enum ql_status check_given(
 	struct ql_ctx *ctx, const char *what, const struct ql_tensor *given, const struct ql_tensor *to)
@@ -93,18 +93,38 @@ static enum ql_status given_zeros(struct ql_ctx *ctx, const struct ql_spec *spec
 	return status;
 }
 
+static enum ql_status given_minimums(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *to)
+{
+	const struct ql_tensor *given = spec->minimum_tensor;
+	int64_t n = ql_tensor_nelem(to);
+	enum ql_status status = given ? check_given(ctx, "minimum", given, to) : QL_OK;
+
+	for (int64_t i = 0; i < n && !status; i++) {
+		double minimum = given ? ql_tensor_at_f64(given, i) : spec->minimum;
+
+		status = ql_spec_check_minimum(ctx, "quantize", minimum);
+		if (!status)
+			ql_scales_store(to, i, minimum);
+	}
+	return status;
+}
+
 static enum ql_status given_numbers(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_qparams *q)
 {
 	enum ql_status status = given_scales(ctx, spec, q->scale);
 
-	return status || !q->zero_point ? status : given_zeros(ctx, spec, q->zero_point);
+	if (!status && q->zero_point)
+		status = given_zeros(ctx, spec, q->zero_point);
+	return status || !spec->has_minimum ? status : given_minimums(ctx, spec, q->shift);
 }
 
-/* Explicit float16 scales of blocks stay float16. */
+/* Explicit float16 scales of blocks stay float16, beside minimums that are float16 too. */
 static unsigned given_dtype(const struct ql_spec *spec)
 {
 	bool half = spec->block && spec->scale_tensor && spec->scale_tensor->dtype == QL_float16;
 
+	if (spec->has_minimum)
+		half = half && spec->minimum_tensor && spec->minimum_tensor->dtype == QL_float16;
 	return half ? QL_float16 : QL_float32;
 }
 
