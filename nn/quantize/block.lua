@@ -148,6 +148,7 @@ function Block:measure(stage, wanted)
 		if not t.same then t:each_columns(x, function(_, c) gather(t, c, wanted) end) end
 	end)
 	for _, t in ipairs(list) do
+		if t.same then t.rows = first.rows end
 		for _, name in ipairs(wanted) do
 			if t.same then t[name] = first[name] end
 			if not t.same and t[name] and (name == 'mean' or name == 'magnitude') then t[name] = t[name] / t.rows end

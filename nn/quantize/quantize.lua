@@ -425,7 +425,7 @@ local function plan_of(names, by_name, chosen_of, options)
 			for _, field in ipairs(module.weights(layer)) do
 				local weight = rawget(layer, field)
 				local first = options.shared == 'once' and holders[weight]
-				local item = {layer = layer, field = field, spec = along_outputs(layer, quant.spec(chosen.wanted.weight)), chain = chain,
+				local item = {name = name, layer = layer, field = field, spec = along_outputs(layer, quant.spec(chosen.wanted.weight)), chain = chain,
 					row = {method = internal.import('nn/quantize/method').text(chain)}, first = first}
 				if first then
 					item.row.why = ("its codes are those of '%s'"):format(first)

@@ -8,6 +8,7 @@
 #include "quant/ranges/quantize.h"
 #include "tensor/codec.h"
 #include "tensor/scratch.h"
+#include "tensor/view.h"
 
 /* Reads the numbers of t (n of them) into scratch memory. */
 static enum ql_status numbers(struct ql_ctx *ctx, const struct ql_tensor *t, int64_t n, float **out)
@@ -166,12 +167,29 @@ static enum ql_status read_again(struct ql_ctx *ctx, struct ql_columns *c, const
 	return status;
 }
 
+/* Quantizes w, with the importance of its columns. */
+static enum ql_status quantize_part(
+	struct ql_ctx *ctx, const struct ql_spec *spec, int64_t first, struct ql_tensor *w, struct ql_tensor **out)
+{
+	struct ql_spec own = *spec;
+	enum ql_status status;
+
+	if (!spec->importance)
+		return ql_quantize(ctx, w, spec, out);
+	status = ql_view_narrow(ctx, "quantize", spec->importance, 0, first, w->shape[1], &own.importance);
+	if (status)
+		return status;
+	status = ql_quantize(ctx, w, &own, out);
+	ql_tensor_release(ctx, own.importance);
+	return status;
+}
+
 enum ql_status ql_columns_fit(struct ql_ctx *ctx, struct ql_columns *c, int64_t first, struct ql_tensor *w)
 {
 	struct ql_qparams *q = c->codes->q;
 	int64_t at = first / q->block;
 	struct ql_tensor *part;
-	enum ql_status status = ql_quantize(ctx, w, c->spec, &part);
+	enum ql_status status = quantize_part(ctx, c->spec, first, w, &part);
 
 	if (status)
 		return status;
