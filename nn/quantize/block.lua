@@ -2,6 +2,7 @@
 -- A block at work (nn/quantize/learn.lua): its modules, the weights in it that methods decide about, and what the calibration data gives them.
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
+local like = internal.import 'quant/like'
 local module = internal.import 'nn/base/module'
 local moments = internal.import 'nn/quantize/moments'
 local targets = internal.import 'nn/quantize/targets'
@@ -103,6 +104,37 @@ function Block:watch(list, values, watch)
 	end
 	local _ <close> = internal.fields(hooks)
 	return self:pass(values)
+end
+
+-- The spec by which each module of the block rounds its input, in modes that do so: that of the mode static has the scale of all batches.
+local function input_specs(block)
+	local specs, watched, observers = {}, {}, {}
+	for _, t in ipairs(block.targets) do
+		if t.item.input and t.item.mode ~= 'weight_only' then
+			local spec = quant.spec(t.item.input)
+			for _, child in ipairs(t.children) do specs[child] = spec end
+			if t.item.mode == 'static' and not spec.scale then
+				watched[#watched + 1], observers[t] = t, quant.observer(spec)
+			end
+		end
+	end
+	block:watch(watched, block.values, function(t, x) observers[t]:update(x) end)
+	for t, o in next, observers do
+		local p = o:params()
+		local spec = like.spec(o.spec, {scale = p.scale:item(), zero_point = p.zero_point and p.zero_point:item()})
+		for _, child in ipairs(t.children) do specs[child] = spec end
+	end
+	return specs
+end
+
+-- What it gives for all batches if inputs are rounded, too.
+function Block:pass_rounded()
+	local hooks = {}
+	for child, spec in next, input_specs(self) do
+		table.move({child, module.HOOK, function(m, x, ...) return module.run(m, module.real(x):quantize(spec):dequantize(), ...) end}, 1, 3, #hooks + 1, hooks)
+	end
+	local _ <close> = internal.fields(hooks)
+	return self:pass(self.values)
 end
 
 ---------------------------------------------------------------- statistics

@@ -90,7 +90,7 @@ local function round(block)
 		t.plain = t.float:quantize(t.first_spec)
 		t:put(t.plain)
 	end
-	local noise = Block.difference(block.float, block:pass(block.values))
+	local noise = Block.difference(block.float, block.rounds and block:pass_rounded() or block:pass(block.values))
 	for _, t in ipairs(block.targets) do t:put(t.float) end
 	return noise
 end
@@ -134,6 +134,7 @@ local function run_block(run, b, plan)
 	block.values = run.floats
 	for _, link in ipairs(biases) do link.method.before(block, link.options) end
 	block.float, block.values = block:pass(run.floats), run.values
+	for _, link in ipairs(across) do block.rounds = block.rounds or link.method.rounds_inputs end
 	local rounded = round(block)
 	for _, link in ipairs(across) do link.method.run(block, link.options, run) end
 	for _, stage in ipairs(block.stages) do
@@ -142,7 +143,7 @@ local function run_block(run, b, plan)
 	end
 	for _, link in ipairs(biases) do link.method.run(block, link.options, run) end
 	local quantized = block:pass(run.values)
-	local noise, signal = Block.difference(block.float, quantized)
+	local noise, signal = Block.difference(block.float, block.rounds and block:pass_rounded() or quantized)
 	if #across > 0 and noise > rounded then
 		give_up(block, 'the block was worse than with rounding: rounded')
 		quantized = block:pass(run.values)
@@ -150,6 +151,7 @@ local function run_block(run, b, plan)
 	end
 	for _, t in ipairs(block.targets) do t:keep() end
 	for _, f in ipairs(block.folds) do f:keep(run.by_path[f.path]) end
+	run.moved = run.moved or #block.folds > 0
 	for _, t in ipairs(block.targets) do t:finish(db(signal, noise), db(signal, rounded)) end
 	run.floats, run.values = block.float, run.sequential and quantized or block.float
 end
@@ -188,8 +190,8 @@ end
 -- chain=, row=}, which get `codes`; the rows get rtn, error, block (dB), seconds, why. o: data, batches, sequential, log.
 function learn.run(m, plan, names, o)
 	local needs = false
-	for _, list in next, plan do
-		for _, item in ipairs(list) do
+	for _, name in ipairs(names) do
+		for _, item in ipairs(plan[name] or {}) do
 			targets.check(item)
 			needs = needs or method.needs_data(item.chain)
 		end

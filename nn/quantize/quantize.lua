@@ -413,9 +413,28 @@ end
 
 local LEARNED = {'method', 'rtn', 'error', 'block', 'seconds'}
 
+-- The spec by which a layer will round its input; nil: it does not.
+local function rounded_input(layer, wanted)
+	if module.class_of(layer).no_input then return end
+	local _, o = next(rawget(layer, 'input_observers') or {})
+	return wanted.asked or o and o.spec or wanted.input
+end
+
+-- Observes the inputs again, whose ranges methods have changed.
+local function observe_again(new, inputs)
+	local spec
+	module.walk(new, function(_, layer)
+		for _, o in next, rawget(layer, 'input_observers') or {} do spec = spec or o.count > 0 and o.spec end
+	end)
+	if not spec then return end
+	local batches = {}
+	for i, x in ipairs(inputs) do batches[i] = {x} end
+	new:calibrate(batches, {input = spec, batches = #batches, log = false})
+end
+
 -- The layers whose codes a method decides: name -> list of {layer=, field=, spec=, chain=, row=}.
 local function plan_of(names, by_name, chosen_of, options)
-	local plan, holders, chains, any = {}, {}, {}, false
+	local plan, holders, held, chains, any = {}, {}, {}, {}, false
 	for _, name in ipairs(names) do
 		local chosen, layer = chosen_of[name], by_name[name]
 		local asked = chosen.wanted and (chosen.method or options.method)
@@ -426,7 +445,10 @@ local function plan_of(names, by_name, chosen_of, options)
 				local weight = rawget(layer, field)
 				local first = options.shared == 'once' and holders[weight]
 				local item = {name = name, layer = layer, field = field, spec = along_outputs(layer, quant.spec(chosen.wanted.weight)), chain = chain,
+					mode = mode_of(name, layer, chosen.wanted.mode, chosen.wanted.asked), input = rounded_input(layer, chosen.wanted),
 					row = {method = internal.import('nn/quantize/method').text(chain)}, first = first}
+				if options.shared == 'once' and held[weight] then item.tied, held[weight].tied = true, true end
+				held[weight] = held[weight] or item
 				if first then
 					item.row.why = ("its codes are those of '%s'"):format(first)
 				else
@@ -452,7 +474,8 @@ local function learn_codes(new, names, by_name, chosen_of, options, mode)
 	if TRAINED[mode] then fail("quantize: method: wanted a mode without training, got '%s'", mode) end
 	local plan = plan_of(names, by_name, chosen_of, options)
 	if not plan then return end
-	internal.import('nn/quantize/learn').run(new, plan, names, options)
+	local run = internal.import('nn/quantize/learn').run(new, plan, names, options)
+	if run and run.moved then observe_again(new, run.inputs) end
 	local made = {codes = {}, rows = {}}
 	for name, list in next, plan do
 		made.codes[name] = {}
@@ -534,8 +557,6 @@ function methods.quantize(m, options)
 	local mode = check_mode(options.mode or 'auto')
 	local new, reader = trained_as_float(m:clone()), rules.reader(options.rules)
 	local float = prepare(new, options, mode)
-	local traced, untraced
-	if mode == 'static' or mode == 'auto' then traced, untraced = sites.trace(new) end
 	local rows, names, by_name, made, ties, chosen_of = {}, {}, {}, {}, ties_of(new), {}
 	rows.columns = {'name', 'kind', 'mode', 'weight', 'input', 'output', 'bits', 'bytes', 'float_bytes', 'why'}
 	module.walk(new, function(name, layer)
@@ -544,6 +565,8 @@ function methods.quantize(m, options)
 		chosen_of[name] = choose(name, layer, reader, options, mode)
 	end)
 	local learned = learn_codes(new, names, by_name, chosen_of, options, mode)
+	local traced, untraced
+	if mode == 'static' or mode == 'auto' then traced, untraced = sites.trace(new) end
 	module.walk(new, function(name, layer)
 		rows[#rows + 1] = row_of(name, layer, chosen_of[name], made, learned)
 	end)
