@@ -14,6 +14,7 @@ local method = internal.import 'nn/quantize/method'
 local module = internal.import 'nn/base/module'
 local progress = internal.import 'interp/prelude/progress'
 local targets = internal.import 'nn/quantize/targets'
+local change = internal.import 'nn/quantize/change'
 local fail, is_tensor = base.fail, base.is_tensor
 local clock = hw.clock
 local learn = {}
@@ -201,10 +202,13 @@ function learn.run(m, plan, names, o)
 	local _ <close> = internal.ordered()
 	if o.data == nil then
 		if needs then fail("quantize: method: wanted data= for '%s', got none", method.text(method.chain(o.method or 'rtn'))) end
-		return alone(plan)
+		local moved = change.run(m, plan, names)
+		alone(plan)
+		return {moved = moved}
 	end
 	local run = {model = m, inputs = read(m, o.data, o.batches or 32), sequential = o.sequential ~= false, by_path = {}, shared = module.shared(m)}
 	module.walk(m, function(path, inner) run.by_path[path] = inner end)
+	run.moved = change.run(m, plan, names, run.inputs)
 	divide(run, names)
 	run.floats, run.values = run.inputs, run.inputs
 	local bar <close> = progress.start('quantize', run.count, o.log)

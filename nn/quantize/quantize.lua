@@ -3,13 +3,13 @@
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local module = internal.import 'nn/base/module'
-local equalizer = internal.import 'nn/quantize/equalize'
 local fuse = internal.import('nn/quantize/fuse').fuse
 local like = internal.import 'quant/like'
 local qat = internal.import 'nn/quantize/qat'
 local report = internal.import 'interp/prelude/report'
 local rules = internal.import 'nn/quantize/rules'
 local sites = internal.import 'nn/quantize/sites'
+internal.import 'nn/quantize/equalize'
 internal.import 'nn/quantize/modes'
 local fail, describe = base.fail, base.describe
 local methods, method = module.methods, module.method
@@ -238,31 +238,10 @@ end
 
 ---------------------------------------------------------------- before and after
 
--- Equalizes the ranges of channels, which invalidates calibrated ranges.
-local function equalize(new, data)
-	equalizer.equalize(new)
-	local spec
-	module.walk(new, function(_, layer)
-		for _, o in next, rawget(layer, 'input_observers') or {} do spec = spec or o.spec end
-	end)
-	if not spec then return end
-	if data == true then
-		fail('quantize: equalize: wanted data to calibrate with again, because the ranges change, got true')
-	end
-	new:calibrate(data, {input = spec, log = false})
-end
-
 local function prepare(new, options, mode)
-	if TRAINED[mode] then
-		for _, name in ipairs {'equalize', 'biascorrect'} do
-			if options[name] then fail("quantize: %s: wanted a mode without training, got '%s'", name, mode) end
-		end
-		return
-	end
+	if TRAINED[mode] then return end
 	new:eval()
 	if options.fuse ~= false then fuse(new) end
-	if options.equalize then equalize(new, options.equalize) end
-	return options.biascorrect and new:clone()
 end
 
 ---------------------------------------------------------------- the model
@@ -420,6 +399,16 @@ local function rounded_input(layer, wanted)
 	return wanted.asked or o and o.spec or wanted.input
 end
 
+-- Methods that change the whole model change the ranges of static layers, too.
+local function check_ranges(plan, names, data)
+	for _, name in ipairs(data == nil and names or {}) do
+		for _, item in ipairs(plan[name] or {}) do
+			local link = item.mode == 'static' and internal.import('nn/quantize/method').of_phase(item.chain, 'model')[1]
+			if link then fail("quantize: method: wanted data= to observe the ranges of inputs again, which '%s' changes, got none", link.name) end
+		end
+	end
+end
+
 -- Observes the inputs again, whose ranges methods have changed.
 local function observe_again(new, inputs)
 	local spec
@@ -474,8 +463,9 @@ local function learn_codes(new, names, by_name, chosen_of, options, mode)
 	if TRAINED[mode] then fail("quantize: method: wanted a mode without training, got '%s'", mode) end
 	local plan = plan_of(names, by_name, chosen_of, options)
 	if not plan then return end
+	check_ranges(plan, names, options.data)
 	local run = internal.import('nn/quantize/learn').run(new, plan, names, options)
-	if run and run.moved then observe_again(new, run.inputs) end
+	if run and run.moved and run.inputs then observe_again(new, run.inputs) end
 	local made = {codes = {}, rows = {}}
 	for name, list in next, plan do
 		made.codes[name] = {}
@@ -543,8 +533,6 @@ print(#coverage, coverage[1].mode, coverage[1].weight)  --> 2 dynamic int8/1]],
 	{{'mode', 'text', 'auto static dynamic weight_only qat train (default auto)'}, {'weight', 'spec', "default 'int8/1'"},
 		{'input', 'spec', "(default 'uint8'; train: 'int8')"}, {'output', 'spec', 'spec of the results of static layers, with scale='},
 		{'rules', 'list', 'exceptions by name'},
-		{'equalize', 'any', 'true, or data to calibrate with again: scale channels first (m:equalize)'},
-		{'biascorrect', 'any', 'data: move biases so that the mean of each channel is that of the float model'},
 		{'fuse', 'true or false', 'fold batch norm (default true)'},
 		{'method', 'any', "how codes are chosen: a name of help 'methods', {name, option=} or a list of them (default 'rtn': rounding)"},
 		{'data', 'any', 'batches of inputs for method='}, {'batches', 'positive integer', 'how many of them (default 32)'},
@@ -553,10 +541,11 @@ print(#coverage, coverage[1].mode, coverage[1].weight)  --> 2 dynamic int8/1]],
 		{'log', 'true or false', 'draw a bar (default true)'}})
 function methods.quantize(m, options)
 	module.parts_of(m, 'quantize')
+	rules.refuse_former(options, 'm:quantize')
 	options = base.options(quantize, rules.options(options))
 	local mode = check_mode(options.mode or 'auto')
 	local new, reader = trained_as_float(m:clone()), rules.reader(options.rules)
-	local float = prepare(new, options, mode)
+	prepare(new, options, mode)
 	local rows, names, by_name, made, ties, chosen_of = {}, {}, {}, {}, ties_of(new), {}
 	rows.columns = {'name', 'kind', 'mode', 'weight', 'input', 'output', 'bits', 'bytes', 'float_bytes', 'why'}
 	module.walk(new, function(name, layer)
@@ -583,7 +572,6 @@ function methods.quantize(m, options)
 	end
 	if not left then rawset(new, 'example', nil) end -- nothing will be traced with it
 	module.mark_codes(new)
-	if float then equalizer.correct(new, float, options.biascorrect, 8) end
 	add_details(rows, by_name)
 	rows.note = totals(rows, ties) .. reader.unused()
 	if untraced and has_static(rows) then rows.note = ('%s; layers take floats from each other: %s'):format(rows.note, untraced) end

@@ -44,7 +44,7 @@ end
 function targets.new(name, item, children)
 	local class = module.class_of(item.layer)
 	local per, w = class.per or 1, children[1][item.field]:detach()
-	local t = {name = name, item = item, row = item.row, chain = item.chain, class = class, field = item.field, children = children, per = per,
+	local t = {name = name, item = item, row = item.row, chain = item.chain, class = class, field = item.field, children = children, per = per, why = item.row.why,
 		given = item.spec, sizes = {w:size()}, float = matrix(w, per)}
 	t.spec = flat_spec(item.spec, per)
 	t.first_spec, t.weight, t.first = t.spec, t.float, t.float
@@ -145,7 +145,7 @@ end
 function methods.finish(t, block, rounded)
 	t.item.codes = t:codes(t.q)
 	if not t.h then t:say 'not judged on data' end
-	t.row.block, t.row.block_rtn, t.row.why = block or '-', rounded or '-', t.why or t.row.why or ''
+	t.row.block, t.row.block_rtn, t.row.why = block or '-', rounded or '-', t.why or ''
 	for _, field in ipairs {'h', 'mean', 'magnitude', 'largest', 'float', 'weight', 'first'} do t[field] = nil end
 end
 
