@@ -7,6 +7,7 @@ local fuse = internal.import('nn/quantize/fuse').fuse
 local like = internal.import 'quant/like'
 local qat = internal.import 'nn/quantize/qat'
 local report = internal.import 'interp/prelude/report'
+local observed = internal.import 'nn/quantize/ranges'
 local rules = internal.import 'nn/quantize/rules'
 local sites = internal.import 'nn/quantize/sites'
 internal.import 'nn/quantize/equalize'
@@ -392,35 +393,6 @@ end
 
 local LEARNED = {'method', 'rtn', 'error', 'block', 'seconds'}
 
--- The spec by which a layer will round its input; nil: it does not.
-local function rounded_input(layer, wanted)
-	if module.class_of(layer).no_input then return end
-	local _, o = next(rawget(layer, 'input_observers') or {})
-	return wanted.asked or o and o.spec or wanted.input
-end
-
--- Methods that change the whole model change the ranges of static layers, too.
-local function check_ranges(plan, names, data)
-	for _, name in ipairs(data == nil and names or {}) do
-		for _, item in ipairs(plan[name] or {}) do
-			local link = item.mode == 'static' and internal.import('nn/quantize/method').of_phase(item.chain, 'model')[1]
-			if link then fail("quantize: method: wanted data= to observe the ranges of inputs again, which '%s' changes, got none", link.name) end
-		end
-	end
-end
-
--- Observes the inputs again, whose ranges methods have changed.
-local function observe_again(new, inputs)
-	local spec
-	module.walk(new, function(_, layer)
-		for _, o in next, rawget(layer, 'input_observers') or {} do spec = spec or o.count > 0 and o.spec end
-	end)
-	if not spec then return end
-	local batches = {}
-	for i, x in ipairs(inputs) do batches[i] = {x} end
-	new:calibrate(batches, {input = spec, batches = #batches, log = false})
-end
-
 -- The layers whose codes a method decides: name -> list of {layer=, field=, spec=, chain=, row=}.
 local function plan_of(names, by_name, chosen_of, options)
 	local plan, holders, held, chains, any = {}, {}, {}, {}, false
@@ -434,7 +406,7 @@ local function plan_of(names, by_name, chosen_of, options)
 				local weight = rawget(layer, field)
 				local first = options.shared == 'once' and holders[weight]
 				local item = {name = name, layer = layer, field = field, spec = along_outputs(layer, quant.spec(chosen.wanted.weight)), chain = chain,
-					mode = mode_of(name, layer, chosen.wanted.mode, chosen.wanted.asked), input = rounded_input(layer, chosen.wanted),
+					mode = mode_of(name, layer, chosen.wanted.mode, chosen.wanted.asked), input = observed.input_of(layer, chosen.wanted),
 					row = {method = internal.import('nn/quantize/method').text(chain)}, first = first}
 				if options.shared == 'once' and held[weight] then item.tied, held[weight].tied = true, true end
 				held[weight] = held[weight] or item
@@ -463,9 +435,9 @@ local function learn_codes(new, names, by_name, chosen_of, options, mode)
 	if TRAINED[mode] then fail("quantize: method: wanted a mode without training, got '%s'", mode) end
 	local plan = plan_of(names, by_name, chosen_of, options)
 	if not plan then return end
-	check_ranges(plan, names, options.data)
+	if options.data == nil then observed.check(plan, names) end
 	local run = internal.import('nn/quantize/learn').run(new, plan, names, options)
-	if run and run.moved and run.inputs then observe_again(new, run.inputs) end
+	if run and run.moved and run.inputs then observed.observe(new, run.inputs) end
 	local made = {codes = {}, rows = {}}
 	for name, list in next, plan do
 		made.codes[name] = {}

@@ -124,7 +124,7 @@ static unsigned given_dtype(const struct ql_spec *spec)
 	bool half = spec->block && spec->scale_tensor && spec->scale_tensor->dtype == QL_float16;
 
 	if (spec->has_minimum)
-		half = half && spec->minimum_tensor && spec->minimum_tensor->dtype == QL_float16;
+		half = half && spec->minimum_tensor && spec->minimum_tensor->dtype == spec->scale_tensor->dtype;
 	return half ? QL_float16 : QL_float32;
 }
 
