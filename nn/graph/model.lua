@@ -12,6 +12,7 @@ local core = internal.import 'nn/graph/core'
 local module = internal.import 'nn/base/module'
 local ops = internal.import 'nn/graph/ops'
 local run = internal.import 'nn/graph/run'
+local sequences = internal.import 'nn/graph/sequences'
 local size = internal.import 'nn/graph/size'
 
 -- op -> classes of modules that compute it, for different numbers of axes
@@ -196,5 +197,10 @@ print(m(x):sub(g:run(x)):abs():max():item(), #m:parameters())  --> 0.0 4]],
 		self:eval()
 	end,
 	forward = forward,
+	sequences = function(self)
+		local layers, children = {}, module.children(self)
+		for _, step in ipairs(self.steps) do layers[step.name] = step.child and children[step.child].module or nil end
+		return sequences.of(self.graph, layers)
+	end,
 	describe = function(self) return ('%d nodes'):format(#self.graph.order) end,
 })

@@ -9,7 +9,6 @@ internal.import 'nn/base/modes'
 local codes = internal.import 'nn/graph/codes'
 local core = internal.import 'nn/graph/core'
 local decide = internal.import 'nn/graph/decide'
-local equalizer = internal.import 'nn/graph/equalize'
 local fit = internal.import 'nn/base/fit'
 local ops = internal.import 'nn/graph/ops'
 local pass = internal.import 'nn/graph/pass'
@@ -216,7 +215,6 @@ local function plan(g, o, trouble, float)
 		trouble(row, why)
 	end
 	local start = o.fuse == false and g or pass.run(g, {'fold', 'fuse_activation'}, {})
-	if o.equalize then start = equalizer.equalize(start, o.equalize, decide.layers_of(start)) end
 	local edited, list, reader = attempts(start, o, told, float or {})
 	local final = pass.run(edited, {'fuse'}, {})
 	settle_rows(final, list)
@@ -281,17 +279,15 @@ print(q:run(x):error(m:quantize{mode='static'}(x)).max, q:node('linear1').attrs.
 	{{'mode', 'text', 'auto static dynamic weight_only (default auto)'}, {'weight', 'spec', "default 'int8/1'"},
 		{'input', 'spec', "(default 'uint8')"}, {'output', 'spec', 'spec of the results of static nodes, with scale='},
 		{'rules', 'list', 'exceptions by name'}, {'fuse', 'true or false', 'fold and fuse first (default true)'},
-		{'equalize', 'any', 'true, or data to calibrate with again: scale channels first, as m:quantize'},
-		{'biascorrect', 'any', 'data: move biases so that the mean of each channel is that of the float graph, as m:quantize'},
 		{'rounding', 'text', 'float single double (default float)'}})
 function methods.quantize(g, o)
 	core.expect(g, 'quantize')
+	rules.refuse_former(o, 'nn.Graph(g):quantize')
 	o = base.options(options, rules.options(o))
 	local _ <close> = internal.nograd()
 	local rule = rounding.check('quantize', o.rounding or 'float')
 	local final, list, reader, start = plan(g, o, function(row, why) fail('quantize: %s: %s', row.node.name, why) end)
 	check_done(list, reader, o)
-	if o.biascorrect then final = equalizer.correct(start, final, list, o.biascorrect) end
 	if o.rounding then final = rounding.apply(final, rule) end
 	local rows = {columns = {'node', 'op', 'rule', 'mode', 'weight', 'input', 'output', 'bits', 'bytes', 'float_bytes', 'why'}}
 	for i, row in ipairs(list) do rows[i] = decide.row(start, row) end

@@ -52,6 +52,7 @@ m = nn.Sequential{{'fc1', nn.Linear(3, 4)}, nn.ReLU(), {'fc2', nn.Linear(4, 2)}}
 print(m.fc1 == m[1], m.fc2 == m[3])  --> true true]],
 	init = add_all,
 	forward = function(self, x, ...) return run(self, #self, x, ...) end,
+	sequences = function(self) return {table.move(self, 1, #self, 1, {})} end,
 })
 
 base.doc {name = 'module:add', usage = "m:add(module)  m:add('fc1', module)",
@@ -95,4 +96,5 @@ print(m(tensor.ones(2, 3)):size())  --> 2 3]],
 		return module.add(self, 'add1', y, around)
 	end,
 	sites = {add1 = {'body', 'around'}},
+	sequences = function(self) return {table.move(self, 1, self.body, 1, {})} end,
 })

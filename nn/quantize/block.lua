@@ -2,6 +2,7 @@
 -- A block at work (nn/quantize/learn.lua): its modules, the weights in it that methods decide about, and what the calibration data gives them.
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
+local like = internal.import 'quant/like'
 local module = internal.import 'nn/base/module'
 local moments = internal.import 'nn/quantize/moments'
 local targets = internal.import 'nn/quantize/targets'
@@ -149,6 +150,36 @@ function Block:watch(list, given, watch)
 	self:each(given, function() end)
 end
 
+-- The spec by which each module of the block rounds its input, in modes that do so: that of the mode static has the scale of all batches.
+local function input_specs(block)
+	local specs, watched, observers = {}, {}, {}
+	for _, t in ipairs(block.targets) do
+		if t.item.input and t.item.mode ~= 'weight_only' then
+			local spec = quant.spec(t.item.input)
+			for _, child in ipairs(t.children) do specs[child] = spec end
+			if t.item.mode == 'static' and not spec.scale then
+				watched[#watched + 1], observers[t] = t, quant.observer(spec)
+			end
+		end
+	end
+	block:watch(watched, block.values, function(t, x) observers[t]:update(x) end)
+	for t, o in next, observers do
+		local p = o:params()
+		local spec = like.spec(o.spec, {scale = p.scale:item(), zero_point = p.zero_point and p.zero_point:item()})
+		for _, child in ipairs(t.children) do specs[child] = spec end
+	end
+	return specs
+end
+
+-- Rounds the inputs of the block's layers until it is closed.
+local function rounding(self)
+	local hooks = {}
+	for child, spec in next, input_specs(self) do
+		table.move({child, module.HOOK, function(m, x, ...) return module.run(m, module.real(x):quantize(spec):dequantize(), ...) end}, 1, 3, #hooks + 1, hooks)
+	end
+	return internal.fields(hooks)
+end
+
 ---------------------------------------------------------------- statistics
 
 -- Those of the stage whose layers multiply columns of their inputs.
@@ -233,7 +264,17 @@ function Block:difference(each)
 	return noise, signal
 end
 
--- The squared error of what the block gives now.
-function Block:noise() return (self:difference()) end
+-- The squared error of what the block gives now; with `rounds`: if its inputs are rounded, too.
+function Block:noise()
+	local _ <close> = self.rounds and rounding(self) or nil
+	return (self:difference())
+end
+
+-- The squared error of a list of results beside another.
+function Block.between(floats, list)
+	local sum = 0
+	for i, y in ipairs(list) do sum = sum + distance(floats[i], y) end
+	return sum
+end
 
 return Block

@@ -1,13 +1,9 @@
 -- SPDX-License-Identifier: MIT
--- Data-free equalization of the ranges of two consecutive layers, and correction of the biases of a quantized
--- model (Nagel et al. 2019, arXiv 1906.04721, sections 4.1 and 4.2).
+-- Data-free equalization of the ranges of two consecutive layers (Nagel et al. 2019, arXiv 1906.04721, section 4.1).
 --   s_i = sqrt(r1_i r2_i) / r2_i    W1_i / s_i, b1_i / s_i, W2_:i * s_i    then r1_i = r2_i; r: largest absolute weight of channel i
 local _, internal = ...
-local base = internal.import 'interp/prelude/base'
-local fit = internal.import 'nn/base/fit'
 local module = internal.import 'nn/base/module'
 local fuse = internal.import('nn/quantize/fuse').fuse
-local fail = base.fail
 local methods, method = module.methods, module.method
 
 local SWEEPS, CLOSE = 50, 1e-3
@@ -39,12 +35,11 @@ local function is_mixed(first, second)
 	return module.class_of(first).name == 'Linear' and second.weight:size(2) ~= first.weight:size(1)
 end
 
--- {one=, bias=, two=} for each pair in a list of children: the weights of both layers, `two` by input channels.
-local function pairs_of(m, count, list, shared)
+-- Adds {one=, bias=, two=} for each pair in a sequence of modules: the weights of both layers, `two` by input channels.
+local function add_pairs(sequence, list, shared)
 	local first
 	local function is_shared(layer) return shared[layer] or shared[layer.weight] or layer.bias and shared[layer.bias] end
-	for i = 1, count do
-		local child = m[i]
+	for _, child in ipairs(sequence) do
 		if is_layer(child) and is_shared(child) then
 			first = nil
 		elseif is_layer(child) then
@@ -87,12 +82,12 @@ local function sweep(list)
 	end
 end
 
+-- Equalizes the layers of m that follow each other; returns the number of pairs.
 local function equalize(m)
 	local list, shared = {}, module.shared(m)
 	module.walk(m, function(_, inner)
-		local name = module.class_of(inner).name
-		if name == 'Sequential' then pairs_of(inner, #inner, list, shared) end
-		if name == 'Residual' then pairs_of(inner, inner.body, list, shared) end
+		local class = module.class_of(inner)
+		for _, sequence in ipairs(class.sequences and class.sequences(inner) or {}) do add_pairs(sequence, list, shared) end
 	end)
 	sweep(list)
 	return #list
@@ -112,72 +107,4 @@ function methods.equalize(m)
 	return new
 end
 
----------------------------------------------------------------- bias correction
-
--- Sums values by channel; mean() is nil if there are none.
-local function channel_mean()
-	local sum, n = nil, 0
-	return {
-		add = function(y)
-			local axis = y:dim() == 4 and 2 or y:dim()
-			local axes = {}
-			for i = 1, y:dim() do
-				if i ~= axis then axes[#axes + 1] = i end
-			end
-			local total = y:to 'float64':sum {axis = axes}
-			sum, n = sum and sum + total or total, n + y:nelem() // y:size(axis)
-		end,
-		mean = function() return sum and sum / n end,
-	}
-end
-
--- Mean per channel of the layer's float output before its activation, over one pass through the data.
-local function mean_of(model, layer, data, batches)
-	local total = channel_mean()
-	local function hook(self, ...)
-		local q, act = rawget(self, 'quantized'), self.act
-		local output = q and q.output
-		self.act = false
-		if q then q.output = nil end
-		local y = module.real((module.run(self, ...)))
-		self.act = act
-		if q then q.output = output end
-		total.add(y)
-		return module.run(self, ...)
-	end
-	local _ <close> = internal.fields {layer, module.HOOK, hook}
-	fit.begin_pass(model, data)
-	local seen = 0
-	for x in fit.batches('quantize: biascorrect', data, module.device(model)) do
-		model(x)
-		seen = seen + 1
-		if seen >= batches then break end
-	end
-	if seen == 0 then fail('quantize: biascorrect: wanted at least one batch, got none') end
-	return total.mean()
-end
-
--- Corrects the bias of each quantized Linear and Conv2d, from the first to the last, so that the mean of each channel equals that of
--- the float model. Returns the number of corrected layers.
-local function correct(quantized, float, data, batches)
-	local floats, moved = {}, 0
-	module.walk(float, function(name, inner) floats[name] = inner end)
-	local _ <close> = fit.in_mode(quantized, false)
-	local _ <close> = internal.nograd()
-	module.walk(quantized, function(name, layer)
-		local class = module.class_of(layer).name
-		if not rawget(layer, 'quantized') or class ~= 'Linear' and class ~= 'Conv2d' then return end
-		local want, have = mean_of(float, floats[name], data, batches), mean_of(quantized, layer, data, batches)
-		if not want or not have then return end
-		local bias = (want - have):to 'float32'
-		if layer.bias then
-			module.set_tensor(layer, 'bias', layer.bias:detach() + bias)
-		else
-			module.parameter(layer, 'bias', bias)
-		end
-		moved = moved + 1
-	end)
-	return moved
-end
-
-return {equalize = equalize, correct = correct, by_input = by_input, sweep = sweep, channel_mean = channel_mean}
+return {equalize = equalize}

@@ -37,6 +37,7 @@ end
 -- Multiplies the weights of the stage by s, channel by channel, and divides what comes before.
 function methods.apply(f, s)
 	for _, child in ipairs(f.children) do divide(child, f.fields, s) end
+	if f.owner then f.owner:divide(s) end
 	for _, t in ipairs(f.stage) do
 		local each = spread(t, s):view(1, t.float:size(2))
 		t.float, t.factor = t.float * each, t.factor and t.factor * each or each
@@ -61,11 +62,11 @@ local function copies_of(children, fields)
 	return before
 end
 
--- Writes what has become of the part before to the module of the model that it is a copy of.
+-- Writes what has become of the part before to the module of the model that it is a copy of; the weight of a target is written by it.
 function methods.keep(f, layer)
 	for _, field in ipairs(f.fields) do
 		local value = rawget(f.children[1], field)
-		if value then module.set_tensor(layer, field, value:detach()) end
+		if value and not (f.owner and field == f.owner.place) then module.set_tensor(layer, field, value:detach()) end
 	end
 end
 
@@ -78,13 +79,14 @@ end
 local function holds(block, f)
 	local before = result_of(block)
 	local s = (tensor.arange(1, f.size):to 'float32' * 1.7):sin():exp()
-	local weights = {}
-	for i, t in ipairs(f.stage) do weights[i] = {t.float, t.factor} end
+	local weights, changed = {}, table.move(f.stage, 1, #f.stage, 1, {})
+	changed[#changed + 1] = f.owner
+	for i, t in ipairs(changed) do weights[i] = {t.float, t.factor, t.divisor} end
 	f:apply(s)
 	local after = result_of(block)
 	f:undo()
-	for i, t in ipairs(f.stage) do
-		t.float, t.factor = table.unpack(weights[i], 1, 2)
+	for i, t in ipairs(changed) do
+		t.float, t.factor, t.divisor = table.unpack(weights[i], 1, 3)
 		t.weight = t.float
 		t:put(t.float)
 	end
@@ -101,6 +103,13 @@ local function is_shared(block, path)
 	return false
 end
 
+-- The target whose weight is that of these modules.
+local function owner_of(block, children)
+	for _, t in ipairs(block.targets) do
+		if t.children[1] == children[1] and t.per == 1 then return t end
+	end
+end
+
 local function names_of(stage)
 	local names = {}
 	for i, t in ipairs(stage) do names[i] = t.name end
@@ -110,6 +119,9 @@ end
 -- The part of the block whose results can take a factor for each input of the layers of the stage: {path=, size=}; or nil and why there is none.
 function folds.find(block, stage)
 	local part = block.run.parts[1][block.number]
+	for _, t in ipairs(stage) do
+		if t.item.tied then return nil, 'no factors: other layers have its codes' end
+	end
 	if not part.sources then return nil, block.run.why end
 	local sources, other = part.sources(names_of(stage))
 	if not sources then return nil, ("no factors: '%s' reads the same input"):format(other) end
@@ -124,7 +136,7 @@ function folds.find(block, stage)
 			why = ("no factors: '%s' is used in several places"):format(source.path)
 		elseif n then
 			local f = setmetatable({path = source.path, size = n, children = children, fields = fields, stage = stage,
-				before = copies_of(children, fields)}, meta)
+				before = copies_of(children, fields), owner = owner_of(block, children)}, meta)
 			if holds(block, f) then return f end
 			why = ("no factors: they do not pass from '%s'"):format(source.path)
 		end

@@ -4,8 +4,9 @@
 local _, internal = ...
 local like = internal.import 'quant/like'
 
-local LEAST = {float16 = 2 ^ -14, float32 = 1e-38} -- normal numbers
-local MOST = {float16 = 65504, float32 = 3e38}
+-- Smallest and largest normal numbers, by the bits of a dtype.
+local LEAST = {[16] = 2 ^ -14, [32] = 1e-38}
+local MOST = {[16] = 65504, [32] = 3e38}
 
 local Groups = {}
 Groups.__index = Groups
@@ -76,10 +77,10 @@ end
 
 -- The spec with these scales, zero points and minimums, (rows, count) each; dtype: in which scales and minimums are stored.
 function Groups:with(scale, zero, minimum, dtype)
-	local spec = self.spec
+	local spec, bits = self.spec, quant.dtype(dtype).bits
 	return like.spec(spec, {axis = spec.axis, block = spec.block,
-		scale = numbers(self, scale:clamp {low = LEAST[dtype], high = MOST[dtype]}, dtype), zero_point = zero and numbers(self, zero, 'int32') or nil,
-		minimum = minimum and numbers(self, minimum:clamp {low = -MOST[dtype], high = MOST[dtype]}, dtype) or nil})
+		scale = numbers(self, scale:clamp {low = LEAST[bits], high = MOST[bits]}, dtype), zero_point = zero and numbers(self, zero, 'int32') or nil,
+		minimum = minimum and numbers(self, minimum:clamp {low = -MOST[bits], high = MOST[bits]}, dtype) or nil})
 end
 
 return Groups

@@ -17,6 +17,7 @@ local watch_peak = internal.import 'interp/prelude/peak'
 local progress = internal.import 'interp/prelude/progress'
 local targets = internal.import 'nn/quantize/targets'
 local values = internal.import 'nn/quantize/values'
+local change = internal.import 'nn/quantize/change'
 local fail, is_tensor = base.fail, base.is_tensor
 local clock = hw.clock
 local learn = {}
@@ -187,12 +188,13 @@ end
 local function leave(block)
 	local run, list = block.run, {}
 	if not run.sequential then list = block.float end
+	local rounded = block.rounds and block:noise()
 	local noise, signal = block:difference(run.sequential and function(i, y)
 		values.drop(run.pool, block.values, i)
 		values.put(run.pool, list, i, y)
 	end or nil)
 	values.release(run.pool, block.values)
-	return noise, signal, list
+	return rounded or noise, signal, list
 end
 
 local function run_block(run, b, plan)
@@ -208,6 +210,7 @@ local function run_block(run, b, plan)
 	block.float, block.values = block:pass(run.floats), run.values
 	if not rawequal(run.floats, run.values) then values.release(run.pool, run.floats) end
 	run.floats = block.float
+	for _, link in ipairs(across) do block.rounds = block.rounds or link.method.rounds_inputs end
 	local rounded = round(block)
 	for _, link in ipairs(across) do link.method.run(block, link.options, run) end
 	for _, stage in ipairs(block.stages) do
@@ -225,6 +228,7 @@ local function run_block(run, b, plan)
 	local noise, signal, quantized = leave(block)
 	for _, t in ipairs(block.targets) do t:keep() end
 	for _, f in ipairs(block.folds) do f:keep(run.by_path[f.path]) end
+	run.moved = run.moved or #block.folds > 0
 	for _, t in ipairs(block.targets) do t:finish(db(signal, noise), db(signal, rounded)) end
 	share_seconds(block, started)
 	run.values = quantized
@@ -299,8 +303,8 @@ end
 -- o: data, batches, sequential, file, memory, log.
 function learn.run(m, plan, names, o)
 	local needs, limit = false, o.memory or values.available() or math.huge
-	for _, list in next, plan do
-		for _, item in ipairs(list) do
+	for _, name in ipairs(names) do
+		for _, item in ipairs(plan[name] or {}) do
 			targets.check(item)
 			if o.data ~= nil then check_moments(item, limit) end
 			needs = needs or method.needs_data(item.chain)
@@ -312,11 +316,14 @@ function learn.run(m, plan, names, o)
 	if o.data == nil then
 		if needs then fail("quantize: method: wanted data= for '%s', got none", method.text(method.chain(o.method or 'rtn'))) end
 		if o.file then fail 'quantize: file: wanted data= with it, whose blocks it keeps, got none' end
-		return alone(plan)
+		local moved = change.run(m, plan, names)
+		alone(plan)
+		return {moved = moved}
 	end
 	local run = {start = tensor.memory().now, model = m, inputs = read(m, o.data, o.batches or 32), sequential = o.sequential ~= false, by_path = {}, shared = module.shared(m),
 		device = module.device(m), pool = values.pool(o.memory)}
 	module.walk(m, function(path, inner) run.by_path[path] = inner end)
+	run.moved = change.run(m, plan, names, run.inputs)
 	divide(run, names)
 	run.floats, run.values = run.inputs, run.inputs
 	local kept, done = o.file and learn_store.open(o.file, run, plan), 0

@@ -4,6 +4,7 @@ local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local method = internal.import 'nn/quantize/method'
 local module = internal.import 'nn/base/module'
+local ranges = internal.import 'nn/quantize/ranges'
 local fail = base.fail
 local learned = {}
 
@@ -11,21 +12,24 @@ local COLUMNS = {'method', 'rtn', 'error', 'block_rtn', 'block', 'seconds', 'pea
 
 ---------------------------------------------------------------- the plan
 
--- The layers whose codes a method decides: name -> list of {name=, layer=, field=, spec=, chain=, row=}. spec_of(layer, chosen): of its weights; nil:
--- no method decides.
-local function plan_of(names, by_name, chosen_of, options, spec_of)
-	local plan, holders, chains, any = {}, {}, {}, false
+-- The layers whose codes a method decides: name -> list of {name=, layer=, field=, spec=, mode=, input=, chain=, row=, first=, tied=}. fields_of(name, layer,
+-- chosen): {spec= of its weights, mode=, input=}; nil: no method decides. first: the layer whose codes it gets; tied: others have its weight, too.
+local function plan_of(names, by_name, chosen_of, options, fields_of)
+	local plan, holders, held, chains, any = {}, {}, {}, {}, false
 	for _, name in ipairs(names) do
 		local chosen, layer = chosen_of[name], by_name[name]
 		local asked = chosen.method or options.method
-		local spec = asked and spec_of(layer, chosen)
-		if spec then
+		local fields = asked and fields_of(name, layer, chosen)
+		if fields then
 			local chain = chains[asked] or method.chain(asked) -- one for all layers that share it
 			chains[asked] = chain
 			for _, field in ipairs(module.weights(layer)) do
 				local weight = rawget(layer, field)
 				local first = options.shared == 'once' and holders[weight]
-				local item = {name = name, layer = layer, field = field, spec = spec, chain = chain, row = {method = method.text(chain)}, first = first}
+				local item = {name = name, layer = layer, field = field, spec = fields.spec, mode = fields.mode, input = fields.input, chain = chain,
+					row = {method = method.text(chain)}, first = first}
+				if options.shared == 'once' and held[weight] then item.tied, held[weight].tied = true, true end
+				held[weight] = held[weight] or item
 				if first then
 					item.row.why = ("its codes are those of '%s'"):format(first)
 				else
@@ -78,7 +82,7 @@ end
 
 -- The codes that methods give: {codes = {name -> {field -> codes}}, rows = {name -> row}}; nil: no method is asked for. trained: of the
 -- mode of the call.
-function learned.run(new, names, by_name, chosen_of, options, spec_of, trained)
+function learned.run(new, names, by_name, chosen_of, options, fields_of, trained)
 	local asked = options.method ~= nil
 	for _, name in ipairs(names) do asked = asked or chosen_of[name].method ~= nil end
 	if not asked then
@@ -88,9 +92,11 @@ function learned.run(new, names, by_name, chosen_of, options, spec_of, trained)
 		return
 	end
 	if trained then fail("quantize: method: wanted a mode without training, got '%s'", trained) end
-	local plan = plan_of(names, by_name, chosen_of, options, spec_of)
+	local plan = plan_of(names, by_name, chosen_of, options, fields_of)
 	if not plan then return end
-	internal.import('nn/quantize/learn').run(new, plan, names, options)
+	if options.data == nil then ranges.check(plan, names) end
+	local run = internal.import('nn/quantize/learn').run(new, plan, names, options)
+	if run.moved and run.inputs then ranges.observe(new, run.inputs) end
 	local made = {codes = {}, rows = {}}
 	for name, list in next, plan do
 		made.codes[name] = {}

@@ -3,14 +3,15 @@
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local module = internal.import 'nn/base/module'
-local equalizer = internal.import 'nn/quantize/equalize'
 local fuse = internal.import('nn/quantize/fuse').fuse
 local learned = internal.import 'nn/quantize/learned'
 local like = internal.import 'quant/like'
 local qat = internal.import 'nn/quantize/qat'
 local report = internal.import 'interp/prelude/report'
+local observed = internal.import 'nn/quantize/ranges'
 local rules = internal.import 'nn/quantize/rules'
 local sites = internal.import 'nn/quantize/sites'
+internal.import 'nn/quantize/equalize'
 internal.import 'nn/base/modes'
 local fail, describe = base.fail, base.describe
 local methods, method = module.methods, module.method
@@ -239,31 +240,10 @@ end
 
 ---------------------------------------------------------------- before and after
 
--- Equalizes the ranges of channels, which invalidates calibrated ranges.
-local function equalize(new, data)
-	equalizer.equalize(new)
-	local spec
-	module.walk(new, function(_, layer)
-		for _, o in next, rawget(layer, 'input_observers') or {} do spec = spec or o.spec end
-	end)
-	if not spec then return end
-	if data == true then
-		fail('quantize: equalize: wanted data to calibrate with again, because the ranges change, got true')
-	end
-	new:calibrate(data, {input = spec, log = false})
-end
-
 local function prepare(new, options, mode)
-	if TRAINED[mode] then
-		for _, name in ipairs {'equalize', 'biascorrect'} do
-			if options[name] then fail("quantize: %s: wanted a mode without training, got '%s'", name, mode) end
-		end
-		return
-	end
+	if TRAINED[mode] then return end
 	new:eval()
 	if options.fuse ~= false then fuse(new) end
-	if options.equalize then equalize(new, options.equalize) end
-	return options.biascorrect and new:clone()
 end
 
 ---------------------------------------------------------------- the model
@@ -410,9 +390,11 @@ local function row_of(name, layer, chosen, made, by_methods)
 	return quantize_layer(name, layer, chosen.wanted, made, by_methods and by_methods.codes[name])
 end
 
--- The spec of the weights of a layer about which methods decide.
-local function learned_spec(layer, chosen)
-	return chosen.wanted and not TRAINED[chosen.wanted.mode] and along_outputs(layer, quant.spec(chosen.wanted.weight)) or nil
+-- What methods get to know of a layer about whose weights they decide.
+local function learned_fields(name, layer, chosen)
+	local wanted = chosen.wanted
+	if not wanted or TRAINED[wanted.mode] then return end
+	return {spec = along_outputs(layer, quant.spec(wanted.weight)), mode = mode_of(name, layer, wanted.mode, wanted.asked), input = observed.input_of(layer, wanted)}
 end
 
 local quantize = method('quantize', "m:quantize{mode='static', weight='int8/1', input='uint8', rules=}",
@@ -469,8 +451,6 @@ print(#coverage, coverage[1].mode, coverage[1].weight)  --> 2 dynamic int8/1]],
 	{{'mode', 'text', 'auto static dynamic weight_only qat train (default auto)'}, {'weight', 'spec', "default 'int8/1'"},
 		{'input', 'spec', "(default 'uint8'; train: 'int8')"}, {'output', 'spec', 'spec of the results of static layers, with scale='},
 		{'rules', 'list', 'exceptions by name'},
-		{'equalize', 'any', 'true, or data to calibrate with again: scale channels first (m:equalize)'},
-		{'biascorrect', 'any', 'data: move biases so that the mean of each channel is that of the float model'},
 		{'fuse', 'true or false', 'fold batch norm (default true)'},
 		{'method', 'any', "how codes are chosen: a name of help 'methods', {name, option=} or a list of them (default 'rtn': rounding)"},
 		{'data', 'any', 'batches of inputs for method='}, {'batches', 'positive integer', 'how many of them (default 32)'},
@@ -481,12 +461,11 @@ print(#coverage, coverage[1].mode, coverage[1].weight)  --> 2 dynamic int8/1]],
 		{'log', 'true or false', 'draw a bar (default true)'}})
 function methods.quantize(m, options)
 	module.parts_of(m, 'quantize')
+	rules.refuse_former(options, 'm:quantize')
 	options = base.options(quantize, rules.options(options))
 	local mode = check_mode(options.mode or 'auto')
 	local new, reader = trained_as_float(m:clone()), rules.reader(options.rules)
-	local float = prepare(new, options, mode)
-	local traced, untraced
-	if mode == 'static' or mode == 'auto' then traced, untraced = sites.trace(new) end
+	prepare(new, options, mode)
 	local rows, names, by_name, made, ties, chosen_of = {}, {}, {}, {}, ties_of(new), {}
 	rows.columns = {'name', 'kind', 'mode', 'weight', 'input', 'output', 'bits', 'bytes', 'float_bytes', 'why'}
 	module.walk(new, function(name, layer)
@@ -494,7 +473,9 @@ function methods.quantize(m, options)
 		if module.class_of(layer).weights then names[#names + 1] = name end
 		chosen_of[name] = choose(name, layer, reader, options, mode)
 	end)
-	local made_by_methods = learned.run(new, names, by_name, chosen_of, options, learned_spec, TRAINED[mode] and mode)
+	local made_by_methods = learned.run(new, names, by_name, chosen_of, options, learned_fields, TRAINED[mode] and mode)
+	local traced, untraced
+	if mode == 'static' or mode == 'auto' then traced, untraced = sites.trace(new) end
 	module.walk(new, function(name, layer)
 		rows[#rows + 1] = row_of(name, layer, chosen_of[name], made, made_by_methods)
 	end)
@@ -511,7 +492,6 @@ function methods.quantize(m, options)
 	end
 	if not left then rawset(new, 'example', nil) end -- nothing will be traced with it
 	module.mark_codes(new)
-	if float then equalizer.correct(new, float, options.biascorrect, 8) end
 	add_details(rows, by_name)
 	rows.note = totals(rows, ties) .. reader.unused()
 	if untraced and has_static(rows) then rows.note = ('%s; layers take floats from each other: %s'):format(rows.note, untraced) end

@@ -50,7 +50,7 @@ local function fields_of(list, weights)
 	local fields = {}
 	for i, t in ipairs(list) do
 		local w = t:shaped(weights[i])
-		for _, child in ipairs(t.children) do table.move({child, t.field, w}, 1, 3, #fields + 1, fields) end
+		for _, child in ipairs(t.children) do table.move({child, t.place, w}, 1, 3, #fields + 1, fields) end
 	end
 	return fields
 end

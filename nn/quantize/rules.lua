@@ -137,6 +137,15 @@ local function choice(value, rule, i)
 	return floats(fields)
 end
 
+local FORMER = {equalize = "method='equalize'", biascorrect = "method='biascorrect', data=…"}
+
+-- Refuses options that have become methods; call: what has them.
+function rules.refuse_former(options, call)
+	for name, form in next, type(options) == 'table' and FORMER or {} do
+		if options[name] ~= nil then fail('quantize: %s: wanted %s{%s}, got the option of an earlier version', name, call, form) end
+	end
+end
+
 -- The options of a call, in which weight=, input= and output= may be false; the result is checked by base.options.
 function rules.options(options)
 	if type(options) ~= 'table' then return options end

@@ -7,11 +7,9 @@ local Groups = internal.import 'nn/quantize/groups'
 local Scales = {}
 Scales.__index = Scales
 
-local PLAIN = {float32 = true, float16 = true}
-
 -- Whether codes under an explicit scale are stored as those of the spec.
 local function takes_scale(spec, p)
-	return not spec.joint and not spec.outer and spec.scaling == 'exact' and not p.scale:quantized() and PLAIN[p.scale:dtype()] ~= nil
+	return not spec.joint and not spec.outer and spec.scaling == 'exact' and not p.scale:quantized()
 end
 
 -- weight: (outputs, inputs). scale, zero, minimum: (rows, groups of a row), nil: none; limit: largest |w| of each group, of specs without scale=.

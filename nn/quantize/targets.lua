@@ -38,13 +38,13 @@ end
 -- name: of the layer in the model; item: {layer=, field=, spec=, chain=, row=} of the plan; children: the modules of the block that have copies
 -- of the weight, in the field `place`; op: where an op reads it that is no layer there, {node=, columns(operands, results)=}.
 --   float    the weight that is to be coded, with what factors of other methods have made of it
---   factor   these factors, of its columns;  first  the weight without them;  plain  first, rounded
+--   factor, divisor   these factors, of its columns and of its outputs;  first  the weight without them;  plain  first, rounded
 --   weight   float, as methods of ranges have changed it;  spec, first_spec  of its codes, now and as given
 --   h, mean, magnitude, largest, rows   of its columns (nn/quantize/block.lua)
 function targets.new(name, item, children, place, op)
 	local class = module.class_of(item.layer)
 	local per, w = class.per or 1, children[1][place]:detach()
-	local t = {name = name, item = item, row = item.row, chain = item.chain, class = class, children = children, place = place, op = op, per = per,
+	local t = {name = name, item = item, row = item.row, chain = item.chain, class = class, children = children, place = place, op = op, per = per, why = item.row.why,
 		given = item.spec, sizes = {w:size()}, float = matrix(w, per)}
 	t.spec = flat_spec(item.spec, per)
 	t.first_spec, t.weight, t.first = t.spec, t.float, t.float
@@ -112,6 +112,7 @@ end
 function methods.plain_error(t)
 	local e = t.first - module.real(t.plain)
 	if t.factor then e = e * t.factor end
+	if t.divisor then e = e / t.divisor end
 	return t.h and moments.error(t.h, e) or e:to 'float64':square():sum():item()
 end
 
@@ -140,8 +141,15 @@ function methods.put(t, w)
 	for _, child in ipairs(t.children) do module.set_tensor(child, t.place, w) end
 end
 
+-- Divides its outputs.
+function methods.divide(t, s)
+	s = s:view(s:size(1), 1)
+	t.float, t.divisor = t.float / s, t.divisor and t.divisor * s or s
+	t.weight = t.float
+end
+
 -- The weight as it was at first.
-function methods.restore(t) t.float, t.weight, t.spec, t.factor = t.first, t.first, t.first_spec, nil end
+function methods.restore(t) t.float, t.weight, t.spec, t.factor, t.divisor = t.first, t.first, t.first_spec, nil, nil end
 
 -- The codes of the matrix as those of the layer's weight. Blocks run along the inputs of an output, so such codes stay a matrix; others
 -- are encoded again from their values, under the same scales.
@@ -151,8 +159,9 @@ function methods.codes(t, q)
 	return module.weight_codes(sized(t, q:dequantize()), like.spec(t.given, {axis = t.given.axis, scale = p.scale, zero_point = p.zero_point}))
 end
 
--- Writes a new bias to the layer of the model.
+-- Writes a new bias, and the weight if it has got factors, to the layer of the model.
 function methods.keep(t)
+	if t.factor or t.divisor then module.set_tensor(t.item.layer, t.item.field, sized(t, t.float)) end
 	if not t.bias then return end
 	if t.item.layer.bias then module.set_tensor(t.item.layer, 'bias', t.bias) else module.parameter(t.item.layer, 'bias', t.bias) end
 end
@@ -160,7 +169,6 @@ end
 -- Writes the codes and the row. block, rounded: errors of the block's result, in dB.
 function methods.finish(t, block, rounded)
 	t.item.codes = t:codes(t.q)
-	if t.row.why then t:say(t.row.why) end
 	if not t.h then t:say 'not judged on data' end
 	t.row.block, t.row.block_rtn, t.row.why = block, rounded, t.why or ''
 	for _, field in ipairs {'h', 'mean', 'magnitude', 'largest', 'float', 'weight', 'first'} do t[field] = nil end

@@ -238,10 +238,11 @@ it('are equalized, corrected, searched', function()
 	local batches = mlp.batches(2)
 	assert(m:equalize():device() == D)
 	m:calibrate(batches, {log = false})
-	local q = m:quantize {mode = 'static', equalize = batches, biascorrect = batches}
+	local q = m:quantize {mode = 'static', method = {'equalize', 'biascorrect'}, data = batches, log = false}
 	assert(q:device() == D)
 	local g = graph.trace(m, batches[1][1]:to(D))
-	assert(g:quantize {mode = 'static', equalize = batches, biascorrect = batches}:run(batches[1][1]:to(D)):device() == D)
+	q = nn.Graph(g):calibrate(batches, {log = false}):quantize {mode = 'static', method = {'equalize', 'biascorrect'}, data = batches, log = false}
+	assert(q(batches[1][1]:to(D)):device() == D)
 	print(#quant.sensitivity(m, {data = batches, log = false}))  --> 3
 	local found = quant.search(m, {data = batches, metric = 'loss', drop = 0.5, log = false})
 	print(found ~= nil)  --> true

@@ -21,8 +21,8 @@ end
 
 -- The multiple of the range of each group with the least weighted error, and this error.
 local function coarse(s, error)
-	local best, r = error(s:decoded(1)), nil
-	r = tensor.ones {best:size(1), best:size(2), device = best:device()}
+	local best = error(s:decoded(1))
+	local r = tensor.ones {best:size(1), best:size(2), device = best:device()}
 	for i = 0, math.floor((HIGH - LOW) / STEP + 0.5) do
 		local here = HIGH - i * STEP
 		if not s.limit or here < 1 then -- clipping only makes ranges smaller

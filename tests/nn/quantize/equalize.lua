@@ -1,9 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- m:equalize, and m:quantize{equalize=, biascorrect=}.
-local function refused(text, f, ...)
-	local good, message = pcall(f, ...)
-	assert(not good and message:find(text, 1, true), message)
-end
+-- m:equalize; as a method of m:quantize: methods/equalize.lua.
 local function largest(t, axis)
 	local rows = axis == 1 and t or t:transpose(1, 2)
 	return rows:contiguous():view(rows:size(1), rows:nelem() // rows:size(1)):abs():max {axis=2}
@@ -54,18 +50,10 @@ it('wins much where a weight has one scale', function()
 	for _, case in ipairs {{mlp, x}, {cnn, images}} do
 		local m, input = case[1], case[2]
 		local plain = m:quantize {mode='weight_only', weight='int8'}
-		local better = m:quantize {mode='weight_only', weight='int8', equalize=true}
+		local better = m:quantize {mode='weight_only', weight='int8', method='equalize'}
 		local y = m(input):detach()
 		assert(y:error(better(input)).sqnr > y:error(plain(input)).sqnr + 6, y:error(better(input)).sqnr - y:error(plain(input)).sqnr)
 	end
-end)
-it('calibrates again for mode static', function()
-	mlp:calibrate({{x, x}}, {log=false})
-	refused('quantize: equalize: wanted data to calibrate with again, because the ranges change, got true', mlp.quantize, mlp,
-		{mode='static', equalize=true})
-	local q = mlp:quantize {mode='static', weight='int8', equalize={{x, x}}}
-	assert(mlp(x):detach():error(q(x)).sqnr > mlp(x):detach():error(mlp:quantize {mode='static', weight='int8'}(x)).sqnr + 6)
-	assert(q.linear2.quantized.mode == 'static')
 end)
 it('leaves dead channels and what it does not know alone', function()
 	local m = nn.Sequential {nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2), nn.Tanh(), nn.Linear(2, 2)}
@@ -73,21 +61,4 @@ it('leaves dead channels and what it does not know alone', function()
 	local e = m:equalize()
 	assert(e.linear1.weight[2]:abs():max():item() == 0 and e.linear3.weight:detach():eq(m.linear3.weight:detach()):all():item())
 	assert(e(tensor.ones(1, 4)):isfinite():all():item())
-end)
-it('biascorrect: the mean of each channel is that of the float model', function()
-	local inputs = x:abs() + 0.5 -- errors of weights do not cancel
-	for _, case in ipairs {{mlp, inputs, 'weight_only'}, {mlp, inputs, 'dynamic'}, {mlp, inputs, 'static'}, {cnn, images:abs(), 'weight_only'}} do
-		local m, input, mode = case[1], case[2], case[3]
-		m:calibrate({{input, input}}, {log=false})
-		local data = {{input, input}}
-		local before = m:quantize {mode=mode, weight='int4/1'}
-		local after = m:quantize {mode=mode, weight='int4/1', biascorrect=data}
-		local y = m(input):detach()
-		local shift = (y:mean {axis=1} - after(input):mean {axis=1}):abs():max():item()
-		local was = (y:mean {axis=1} - before(input):mean {axis=1}):abs():max():item()
-		assert(shift < 1e-3 * was + 1e-4, mode .. ' ' .. shift .. ' ' .. was)
-	end
-	refused("quantize: biascorrect: wanted a mode without training, got 'qat'", mlp.quantize, mlp, {mode='qat', biascorrect={}})
-	refused('quantize: biascorrect: wanted at least one batch, got none', mlp.quantize, mlp,
-		{mode='dynamic', biascorrect=function() return function() end end})
 end)

@@ -20,8 +20,7 @@ it('has errors, seconds, bytes of each layer, and none of layers without codes',
 end)
 it('has one row for the matrices of a recurrent layer, whose errors are of their sums', function()
 	local m = nn.LSTM(8, 16)
-	local data = {{tensor.randn(4, 10, 8)}}
-	local _, r = quantize(m, data, {method = 'rtn'})
+	local _, r = m:quantize {mode = 'weight_only', weight = 'int4:8', method = 'rtn'}
 	local signal, noise = 0, 0
 	for _, field in ipairs {'weight_ih1', 'weight_hh1'} do
 		local w = m[field]:detach()
