@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: MIT
--- Functions of `quant` for models: quant.sensitivity, quant.search, quant.gguf, and quant.estimate of a model.
+-- Functions of `quant` for models: quant.sensitivity, quant.search, quant.methods, quant.gguf, and quant.estimate of a model.
 local _, internal = ...
 local estimate = internal.import 'quant/estimate'
 local module = internal.import 'nn/base/module'
 internal.import 'nn/quantize/sensitivity'
 internal.import 'nn/quantize/search'
+internal.import 'nn/quantize/compare'
 internal.import 'nn/quantize/gguf'
 
 -- The weights of all quantizable layers of a model: bytes, number of weights, and signal-to-noise ratio.

@@ -101,4 +101,17 @@ function method.text(chain)
 	return table.concat(names, ' ')
 end
 
+-- The same with the options that were given, for rows that are told apart by it.
+function method.label(chain)
+	local parts = {}
+	for i, one in ipairs(chain) do
+		local names, words = {}, {one.name}
+		for name in next, one.options do names[#names + 1] = name end
+		table.sort(names)
+		for _, name in ipairs(names) do words[#words + 1] = one.options[name] == true and name or name .. '=' .. tostring(one.options[name]) end
+		parts[i] = table.concat(words, ' ')
+	end
+	return table.concat(parts, ', ')
+end
+
 return method

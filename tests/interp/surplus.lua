@@ -135,7 +135,7 @@ local before = {
 	['observer:plot'] = {quant.observer 'int8'}, ['optim.adam'] = {parameter}, ['optim.adamw'] = {parameter}, ['optim.adagrad'] = {parameter}, ['optim.rmsprop'] = {parameter}, ['optim.clip'] = {parameter},
 	['optim.cosine'] = {}, ['optim.onecycle'] = {}, ['optim.sgd'] = {parameter}, ['optim.step'] = {}, ['report:plot'] = false, ['report:group'] = {report{{a = 1}}, 'a', 'count'}, ['report:mean'] = {report{{a = 1}}, 'a', 'a'},
 	['report:pivot'] = {report{{a = 1}}}, ['report:show'] = {report{{a = 1}}}, ['report:text'] = {report{{a = 1}}}, report = false, ['graph.trace'] = {model, x},
-	['quant.search'] = {model}, ['quant.sensitivity'] = {model}, ['sweep.diff'] = {'a.db', 'b.db'}, ['sweep.load'] = {'a.db'}, ['sweep.merge'] = {{'a.db', 'b.db'}},
+	['quant.methods'] = {model, {'rtn'}}, ['quant.search'] = {model}, ['quant.sensitivity'] = {model}, ['sweep.diff'] = {'a.db', 'b.db'}, ['sweep.load'] = {'a.db'}, ['sweep.merge'] = {{'a.db', 'b.db'}},
 	['sweep.run'] = {}, ['sweep.steps'] = {'a.db'}, ['tensor.save'] = {'f.npz', x}, ['tokenizer:encode'] = false, ['tensor.memory'] = false,
 	['plot.bar'] = {x[1]}, ['plot.box'] = {x[1]}, ['plot.heat'] = {x}, ['plot.hist'] = {x[1]}, ['plot.line'] = {x[1]}, ['plot.scatter'] = {x[1], x[1]}, ['plot.image'] = {x},
 	['quant.observer'] = {}, ['quant.spec'] = {}, ['quant.params'] = false, ['quant.bytes'] = {{1}, 'int8'}, ['quant.fallback'] = false, ['quant.ledger'] = false,
