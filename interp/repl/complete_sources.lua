@@ -242,10 +242,17 @@ local function chain()
 	return list
 end
 
+-- Choices of quant.search: specs, and {spec, method=}.
+local function choices()
+	local options = table.move(sources.spec_fields, 1, #sources.spec_fields, 1, {})
+	options[#options + 1] = {'method', 'any', 'how its codes are chosen'}
+	return {items = {options = options, specs = 1}, specs = 1}
+end
+
 -- What the table after some names is: see role in interp/repl/complete.lua.
 function sources.list_of(name)
 	if name == 'method' then return chain() end
-	if name == 'choices' then return SPEC_LIST end
+	if name == 'choices' then return choices() end
 	if name == 'rules' then return rule_list() end
 end
 

@@ -36,10 +36,17 @@ function layers.by_name(m)
 	return list
 end
 
--- The model with choice[name] (a spec; false: float) for each layer. `o`: mode, input.
+-- The model with choice[name] for each layer: a spec, {weight=, given=} (nn/quantize/given.lua), or false, float. `o`: mode, input.
 function layers.quantized(m, names, choice, o)
 	local rules = {}
-	for i, name in ipairs(names) do rules[i] = {layers.pattern(name), choice[name] or false} end
+	for i, name in ipairs(names) do
+		local one = choice[name] or false
+		if type(one) == 'table' and one.given then
+			rules[i] = {layers.pattern(name), weight = one.weight, method = one.given}
+		else
+			rules[i] = {layers.pattern(name), one}
+		end
+	end
 	return (m:quantize {mode = o.mode, input = o.input, rules = rules})
 end
 

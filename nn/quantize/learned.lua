@@ -10,6 +10,23 @@ local learned = {}
 
 local COLUMNS = {'method', 'rtn', 'error', 'block_rtn', 'block', 'seconds', 'peak'}
 
+---------------------------------------------------------------- codes that are known
+
+local GIVEN = {}
+
+-- What takes the place of a method in rules: codes by field, which were learned before.
+function learned.given(codes, text) return setmetatable({codes = codes, text = text}, GIVEN) end
+
+-- Those of the layers' rules.
+local function given_of(names, chosen_of)
+	local codes, rows = {}, {}
+	for _, name in ipairs(names) do
+		local given = chosen_of[name].method
+		if getmetatable(given) == GIVEN then codes[name], rows[name] = given.codes, {method = given.text} end
+	end
+	return {codes = codes, rows = rows}
+end
+
 ---------------------------------------------------------------- the plan
 
 -- The layers whose codes a method decides: name -> list of {name=, layer=, field=, spec=, mode=, input=, chain=, row=, first=, tied=}. fields_of(name, layer,
@@ -19,7 +36,7 @@ local function plan_of(names, by_name, chosen_of, options, fields_of)
 	for _, name in ipairs(names) do
 		local chosen, layer = chosen_of[name], by_name[name]
 		local asked = chosen.method or options.method
-		local fields = asked and fields_of(name, layer, chosen)
+		local fields = asked and getmetatable(asked) ~= GIVEN and fields_of(name, layer, chosen)
 		if fields then
 			local chain = chains[asked] or method.chain(asked) -- one for all layers that share it
 			chains[asked] = chain
@@ -93,11 +110,11 @@ function learned.run(new, names, by_name, chosen_of, options, fields_of, trained
 	end
 	if trained then fail("quantize: method: wanted a mode without training, got '%s'", trained) end
 	local plan = plan_of(names, by_name, chosen_of, options, fields_of)
-	if not plan then return end
+	local made = given_of(names, chosen_of)
+	if not plan then return next(made.codes) and made or nil end
 	if options.data == nil then ranges.check(plan, names) end
 	local run = internal.import('nn/quantize/learn').run(new, plan, names, options)
 	if run.moved and run.inputs then ranges.observe(new, run.inputs) end
-	local made = {codes = {}, rows = {}}
 	for name, list in next, plan do
 		made.codes[name] = {}
 		for _, item in ipairs(list) do

@@ -518,4 +518,4 @@ function methods.verify(m, x)
 	return report {{e.max, a:abs():max():item(), e.sqnr, agree}, columns = {'max', 'largest', 'sqnr', 'agree'}}
 end
 
-return {calibrated = calibrated}
+return {calibrated = calibrated, along_outputs = along_outputs}

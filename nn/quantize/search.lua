@@ -9,6 +9,7 @@
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local metrics = internal.import 'nn/base/metrics'
+local given = internal.import 'nn/quantize/given'
 local fail, describe = base.fail, base.describe
 
 local STATES = 20000
@@ -34,12 +35,17 @@ file= stores every measurement at once, and later calls reuse it. A file of anot
 order, and the number of batches), metric or options is an error; this check reads the data once more. A function (metric, loss) is
 identified by its code and the contents of its upvalues and globals.
 
+A choice {'int4:32', method='gptq'} has codes that methods choose (help 'methods'; those that decide about one weight), from the inputs of
+calibration= (default: those of data=): all such choices of all layers in one pass of the float model. Rules of such a choice are for
+m:quantize{rules=, data=}, which learns again, behind quantized blocks.
+
 mode= and input= are those of m:quantize (default mode weight_only; calibrate before static).]],
 	options = {{'data', 'any', 'a loader, or a list of batches {x, y}: not the test data'}, {'metric', 'any', 'as in m:evaluate (default accuracy)'},
-		{'choices', 'list', "specs, and false (default {'int4/1', 'int8/1'})"}, {'drop', 'number', 'budget, in the unit of the metric'},
+		{'choices', 'list', "specs, {spec, method=}, and false (default {'int4/1', 'int8/1'})"}, {'drop', 'number', 'budget, in the unit of the metric'},
 		{'bytes', 'number', 'budget'}, {'ms', 'number', 'budget'}, {'minimize', 'text', "with drop: 'bytes' (default) or 'ms'"},
 		{'method', 'text', "'exact' (default) or 'greedy'"}, {'mode', 'text', 'as in m:quantize (default weight_only)'},
 		{'input', 'spec', "of activations (default 'uint8')"}, {'loss', 'function', 'for the metric loss'},
+		{'calibration', 'any', 'batches of inputs for choices with method= (default: data)'},
 		{'batches', 'positive integer', 'number of batches (default: all)'}, {'file', 'text', 'stores the measurements'}, {'log', 'true or false', 'draw a bar (default true)'}},
 	example = [[tensor.seed(1)
 m = nn.Sequential{nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3)}
@@ -57,19 +63,27 @@ local function check(layers, o)
 	local choices = o.choices or {'int4/1', 'int8/1'}
 	base.list('search: choices', choices)
 	if #choices == 0 then fail('search: choices: wanted a list of specs, got an empty one') end
+	local list, learns = {}, false
 	for i, spec in ipairs(choices) do
-		if spec ~= false then layers.check_spec(('search: choices: item %d'):format(i), spec) end
+		local what = ('search: choices: item %d'):format(i)
+		list[i] = given.choice(what, spec) or spec
+		if spec ~= false and list[i] == spec then layers.check_spec(what, spec) end
+		learns = learns or list[i] ~= spec
 	end
+	if o.calibration ~= nil and not learns then fail 'search: calibration: wanted a choice {spec, method=} with it, got none' end
 	for _, pair in ipairs {{'minimize', {'bytes', 'ms'}}, {'method', {'exact', 'greedy'}}} do
 		local chosen = o[pair[1]]
 		if chosen ~= nil and chosen ~= pair[2][1] and chosen ~= pair[2][2] then
 			fail("search: %s: wanted '%s' or '%s', got %s%s", pair[1], pair[2][1], pair[2][2], describe(chosen), base.near(chosen, pair[2]))
 		end
 	end
-	return choices
+	return list, learns
 end
 
-local function name_of(spec) return spec == false and 'float32' or tostring(quant.spec(spec)) end
+local function name_of(spec)
+	if spec == false then return 'float32' end
+	return type(spec) == 'table' and spec.text or tostring(quant.spec(spec))
+end
 
 ---------------------------------------------------------------- costs of one layer
 
@@ -188,7 +202,7 @@ end
 
 ---------------------------------------------------------------- the search
 
-local function measure_layers(layers, module, m, names, choices, o, how, metric, store, keep, bar)
+local function measure_layers(layers, module, m, names, choices, o, how, metric, store, keep, bar, learn)
 	local float = layers.by_name(layers.quantized(m, names, {}, how))
 	local x = layers.first_batch('search', m, o.data)
 	local none = {}
@@ -208,7 +222,7 @@ local function measure_layers(layers, module, m, names, choices, o, how, metric,
 			local key = name .. ' ' .. name_of(spec)
 			local e = store[key]
 			if not e then
-				local model = layers.quantized(m, names, {[name] = spec}, how)
+				local model = layers.quantized(m, names, {[name] = given.pick(learn(), name, spec)}, how)
 				local layer = layers.by_name(model)[name]
 				e = {value = spec == false and reference or layers.measure(model, o.data, metric, how), count = count,
 					bytes = bytes_of(module, spec == false and float[name] or layer), ms = ms_of(layer, seen[name] and seen[name].x)}
@@ -233,7 +247,7 @@ end
 
 local function rules_of(layers, names, choices, picks)
 	local list = {}
-	for i, name in ipairs(names) do list[i] = {layers.pattern(name), choices[picks[name]]} end
+	for i, name in ipairs(names) do list[i] = given.rule(layers.pattern(name), choices[picks[name]]) end
 	return list
 end
 
@@ -287,16 +301,22 @@ function quant.search(m, options)
 	local layers, module, progress = internal.import 'nn/quantize/layers', internal.import 'nn/base/module', internal.import 'interp/prelude/progress'
 	local o = base.options(search, options)
 	layers.check_model('search', m)
-	local metric, choices, names = layers.check_data('search', o), check(layers, o), layers.names('search', m)
+	local metric, names = layers.check_data('search', o), layers.names('search', m)
+	local choices, learns = check(layers, o)
 	local how = {what = 'search', mode = layers.check_mode('search', o.mode), input = o.input, batches = o.batches, loss = o.loss}
 	local files = internal.import 'nn/quantize/search_store'
-	local store, append = files.open(o.file, o.file and files.head(o, how, names, layers.by_name(m)))
+	local store, append = files.open(o.file, o.file and files.head(o, how, names, layers.by_name(m), learns and given.data(o)))
 	local function keep(key, entry)
 		store[key] = entry
 		append(key, entry)
 	end
 	local bar <close> = progress.start('search', #names * #choices + FRONT, o.log)
-	local reference, entries, count = measure_layers(layers, module, m, names, choices, o, how, metric, store, keep, bar)
+	local found
+	local function learn() -- when something is measured that the file does not have
+		found = found or given.learn(layers.quantized(m, names, {}, how), names, choices, o)
+		return found
+	end
+	local reference, entries, count = measure_layers(layers, module, m, names, choices, o, how, metric, store, keep, bar, learn)
 	local cost = o.ms and 'ms' or o.drop and o.minimize or 'bytes'
 	local function add_drops(a, b) return metrics.sum_drops(metric, count, a, b) end
 	local function keeps(drop) return metrics.keeps(metric, drop, o.drop, reference) end
@@ -308,7 +328,7 @@ function quant.search(m, options)
 		local key = 'all ' .. rules_text(names, choices, picks)
 		if not store[key] then
 			local choice = {}
-			for name, i in pairs(picks) do choice[name] = choices[i] end
+			for name, i in pairs(picks) do choice[name] = given.pick(learn(), name, choices[i]) end
 			local model = layers.quantized(m, names, choice, how)
 			keep(key, {value = layers.measure(model, o.data, metric, how), count = count, bytes = total(names, entries, picks, 'bytes'),
 				ms = total(names, entries, picks, 'ms')})

@@ -77,12 +77,19 @@ local function of_data(o)
 	return ('%d:%016x'):format(n, sum)
 end
 
--- The first line of the file. `how`: mode, input, batches; `by_name`: the layers.
-function store.head(o, how, names, by_name)
+-- What choices with methods learn from.
+local function of_inputs(data)
+	local parts = {}
+	for x in fit.batches('search', data) do parts[#parts + 1] = identity.value(x) end
+	return internal.sha256(table.concat(parts, ' '))
+end
+
+-- The first line of the file. `how`: mode, input, batches; `by_name`: the layers; inputs: of methods, or false.
+function store.head(o, how, names, by_name, inputs)
 	local function named(f) return type(f) == 'function' and identity.of(f):sub(1, 16) or tostring(f or '-') end
 	local _ <close> = internal.nograd()
 	return ('quoll search 3 %s %s %s %s %s %s %s'):format(named(o.metric or 'accuracy'), named(o.loss), how.mode,
-		how.input and tostring(quant.spec(how.input)) or '-', tostring(how.batches), of_data(o), of_weights(names, by_name))
+		how.input and tostring(quant.spec(how.input)) or '-', tostring(how.batches), of_data(o), of_weights(names, by_name)) .. (inputs and ' inputs ' .. of_inputs(inputs) or '')
 end
 
 return store

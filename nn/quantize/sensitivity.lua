@@ -2,6 +2,7 @@
 -- quant.sensitivity: the effect of quantizing each layer, alone and with the others, and its causes.
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
+local given = internal.import 'nn/quantize/given'
 
 local BULK = 1 / 3        -- of the codes' range that 99 % of the weights must exceed, else outliers are the cause
 local SHARE = 0.3         -- of the error's power that a cause must explain
@@ -18,10 +19,14 @@ except this one quantized) and gain (the improvement by leaving it float), bytes
 Causes: outliers (99 % of the weights use less than a third of the codes), saturation (inputs outside of the calibrated range), bias
 shift (the error has a nonzero mean per channel), dead channel (all weights of an output become 0), else resolution (the step is coarse).
 
+With method= the codes of all layers are learned in one pass of the inputs of calibration= through the float model.
+
 mode= and input= are those of m:quantize; the default mode is weight_only, and mode='static' requires calibration. The effect of folding
 batch norm is not counted: the reference is the folded float model.]],
 	options = {{'data', 'any', 'a loader, or a list of batches {x, y}: not the test data'}, {'metric', 'any', 'as in m:evaluate (default accuracy)'},
-		{'spec', 'spec', "of the weights (default 'int8/1')"}, {'mode', 'text', 'weight_only static dynamic auto (default weight_only)'},
+		{'spec', 'spec', "of the weights (default 'int8/1')"}, {'method', 'any', "how codes are chosen (help 'methods'), by methods that decide about one weight (default: rounding)"},
+		{'calibration', 'any', 'batches of inputs for method= (default: data)'},
+		{'mode', 'text', 'weight_only static dynamic auto (default weight_only)'},
 		{'input', 'spec', "of activations (default 'uint8')"}, {'loss', 'function', 'for the metric loss'},
 		{'batches', 'positive integer', 'number of batches (default: all)'}, {'log', 'true or false', 'draw a bar (default true)'}},
 	example = [[tensor.seed(1)
@@ -164,8 +169,15 @@ function quant.sensitivity(m, options)
 	local names, spec = layers.names('sensitivity', m), o.spec or 'int8/1'
 	local how = {what = 'sensitivity', mode = layers.check_mode('sensitivity', o.mode), input = o.input, batches = o.batches, loss = o.loss}
 	layers.check_spec('sensitivity: spec', spec)
-	local all, none = {}, {}
-	for _, name in ipairs(names) do all[name], none[name] = spec, false end
+	local all, none, choice, found = {}, {}, spec, nil
+	for _, name in ipairs(names) do none[name] = false end
+	if o.method ~= nil then
+		choice = given.of('sensitivity', spec, o.method)
+		found = given.learn(layers.quantized(m, names, none, how), names, {choice}, o)
+	elseif o.calibration ~= nil then
+		base.fail 'sensitivity: calibration: wanted method= with it, got none'
+	end
+	for _, name in ipairs(names) do all[name] = given.pick(found, name, choice) end
 	local float, full = layers.quantized(m, names, none, how), layers.quantized(m, names, all, how)
 	local bar <close> = progress.start('sensitivity', 2 * #names + 2, o.log)
 	local step = 0
@@ -184,11 +196,11 @@ function quant.sensitivity(m, options)
 	local rows = {columns = COLUMNS}
 	for i, name in ipairs(names) do
 		local row = look(module, floats[name], fulls[name], inside[name])
-		row.layer, row.kind, row.spec = name, module.class_of(floats[name]).name, tostring(quant.spec(spec))
+		row.layer, row.kind, row.spec = name, module.class_of(floats[name]).name, o.method ~= nil and choice.text or tostring(quant.spec(spec))
 		if inside[name] and inside[name].y then
 			row.accumulated = decibels(power(inside[name].y), power(through[name].y - inside[name].y))
 		end
-		local one = setmetatable({[name] = spec}, {__index = none})
+		local one = setmetatable({[name] = all[name]}, {__index = none})
 		local rest = setmetatable({[name] = false}, {__index = all})
 		row.only = measured(layers.quantized(m, names, one, how), name)
 		row.but = measured(layers.quantized(m, names, rest, how), name)
@@ -202,7 +214,7 @@ function quant.sensitivity(m, options)
 		return a.layer < b.layer
 	end)
 	rows.note = ('%s: float32 %.4g, all layers %s %.4g; %d targets; errors in dB'):format(metric.name, reference,
-		tostring(quant.spec(spec)), worst, count)
+		o.method ~= nil and choice.text or tostring(quant.spec(spec)), worst, count)
 	local trained = training_set(o.data)
 	if trained then
 		rows.note = ("%s\n%s: weights that were trained on these images look less sensitive than they are; split='validation' gives others"):format(

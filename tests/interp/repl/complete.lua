@@ -151,10 +151,12 @@ describe('specs as tables', function()
 		for _, text in ipairs {'quant.spec{', 'quant.spec({', 'x:quantize{', 'x:fake{', 'x:quantize({', 'quant.observer{',
 			'quant.params(0, 1, {', 'quant.estimate(m, {', 'm:quantize{weight={', "m:quantize{mode='static', input={",
 			'tensor.randn{3, quant={', 'x:matmul(x, {out={', 'm:calibrate(x, {input={', 'quant.compare(x, {{',
-			"quant.compare(x, {'int8', {", 'quant.search(m, {choices={{', "m:quantize{rules={{'linear.*', {",
+			"quant.compare(x, {'int8', {", "m:quantize{rules={{'linear.*', {",
 			"m:quantize{rules={{'linear.*', weight={"} do
 			check(text, FIELDS, '')
 		end
+		check('quant.search(m, {choices={{', (FIELDS:gsub(' momentum=', ' method= momentum=')), '')
+		has("quant.search(m, {choices={{'int4/1', method='", 'gptq mse')
 		local _, _, got = matches 'quant.spec{sch'
 		assert(got.matches[1].text == 'scheme=' and got.matches[1].doc:find 'codes stand', got.matches[1].doc)
 	end)

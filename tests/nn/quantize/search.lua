@@ -239,3 +239,39 @@ it('a metric that is no number', function()
 	refused('search: metric: wanted a number, got nan', quant.search, m, {data=data, drop=1, metric=function() return 0 / 0 end, log=false})
 	refused('sensitivity: metric: wanted a number, got nan', quant.sensitivity, m, {data=data, metric=function() return 0 / 0 end, log=false})
 end)
+
+describe('choices with methods', function()
+	local inputs = {{x}, {tensor.randn(64, 16)}}
+	local list = {{'int3/1', method = {'mse', 'gptq'}}, 'int3/1', 'int8/1'}
+	it('are measured with the codes of one pass of the float model', function()
+		local rules, r = quant.search(m, {data=data, metric='mse', choices={list[1]}, bytes=1e6, calibration=inputs, log=false})
+		local q = m:quantize {mode='weight_only', weight='int3/1', method={'mse', 'gptq'}, data=inputs, sequential=false, log=false}
+		assert(math.abs(r[1].mse - q:evaluate(data, {metric='mse', log=false}).value) < 1e-12)
+		assert(rules[1].method == list[1].method and tostring(rules[1].weight) == 'int3/1' and r[1].rules:find('linear1=int3/1 mse, gptq', 1, true))
+		local again = m:quantize {mode='weight_only', rules=rules, data=inputs, sequential=false, log=false}
+		assert(again:evaluate(data, {metric='mse', log=false}).value == r[1].mse)
+	end)
+	it('win where their codes are better', function()
+		local rules, r = quant.search(m, {data=data, metric='mse', choices=list, bytes=1500, log=false})
+		local learned = 0
+		for _, rule in ipairs(rules) do learned = learned + (rule.method and 1 or 0) end
+		assert(learned >= 1 and #r >= 1)
+	end)
+	it('are stored with what they learned from', function()
+		local file = os.tmpname()
+		os.remove(file)
+		local o = {data=data, metric='mse', choices=list, bytes=1500, calibration=inputs, file=file, log=false}
+		local rules = quant.search(m, o)
+		local again = quant.search(m, o)
+		for i in ipairs(rules) do assert(rules[i].method == again[i].method and rules[i][2] == again[i][2]) end
+		o.calibration = {{x}}
+		refused('got those of others', quant.search, m, o)
+		os.remove(file)
+	end)
+	it('are refused where they change other layers, or without a spec', function()
+		refused("wanted methods that decide about one weight, got 'awq'", quant.search, m, {data=data, metric='mse', choices={{'int4/1', method={'awq', 'gptq'}}}, drop=1})
+		refused('got no spec', quant.search, m, {data=data, metric='mse', choices={{method='gptq'}}, drop=1})
+		refused("got the field 'act'", quant.search, m, {data=data, metric='mse', choices={{'int4', method='gptq', act=true}}, drop=1})
+		refused('calibration: wanted a choice', quant.search, m, {data=data, metric='mse', calibration=inputs, drop=1})
+	end)
+end)

@@ -98,3 +98,19 @@ it('says when the data is what weights are trained on', function()
 	assert(note 'MNIST train':find 'MNIST train: weights that were trained' and note 'MNIST all':find 'MNIST all:')
 	assert(not note 'MNIST validation':find 'trained' and not note 'trainable set':find 'look less')
 end)
+
+it('codes that a method chooses', function()
+	local m = made()
+	local inputs = {{tensor.randn(40, 32)}, {x}}
+	local _, _, by = run(m, {spec='int3/1', method={'mse', 'gptq'}, calibration=inputs})
+	local q = m:quantize {mode='weight_only', weight='int3/1', method={'mse', 'gptq'}, data=inputs, sequential=false, log=false}
+	assert(by.linear2.spec == 'int3/1 mse, gptq')
+	local w = m.linear2.weight:detach()
+	assert(math.abs(by.linear2.weight - w:error(q.linear2.weight).sqnr) < 1e-3)
+	local one = m:quantize {mode='weight_only', rules={{'linear2', 'int3/1', method={'mse', 'gptq'}}, {'.*', false}}, data=inputs, sequential=false, log=false}
+	assert(math.abs(by.linear2.only - one:evaluate(data_of(m), {metric='mse', log=false}).value) < 1e-9)
+	local _, _, plain = run(m, {spec='int3/1'})
+	assert(by.linear2.only_drop < plain.linear2.only_drop)
+	refused("wanted methods that decide about one weight, got 'biascorrect'", run, m, {method='biascorrect'})
+	refused('calibration: wanted method= with it', run, m, {calibration=inputs})
+end)
