@@ -88,6 +88,7 @@ local function decide(t, block)
 	local before, after = t:error(plain), t:error(q)
 	if after > before then
 		t:say(('%s was worse than rounding: rounded'):format(link.name))
+		t:unbias()
 		q, after = plain, before
 	end
 	t.row.noise, t.row.error = after, db(t.row.signal, after)
@@ -122,6 +123,7 @@ local function give_up(block, why)
 	block.folds = {}
 	for _, t in ipairs(block.targets) do
 		t:restore()
+		t:unbias()
 		t.q = t.plain
 		t:put(t.q)
 		t.row.noise, t.row.error = t.row.plain, t.row.rtn

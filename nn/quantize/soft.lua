@@ -75,12 +75,15 @@ end
 
 ---------------------------------------------------------------- codes
 
--- Those whose values these are, under the numbers that they came from.
-function Soft:codes(values, scale, origin)
+-- The spec with these numbers.
+function Soft:spec(scale, origin)
 	local numbers = {axis = self.plain.axis, block = self.plain.block, scale = scale:detach():to(self.dtype)}
 	if self.kind == 'minimum' then numbers.minimum = origin:detach():to(self.dtype) end
 	if self.kind == 'zero_point' then numbers.zero_point = origin:detach():round():clamp {low = self.lo, high = self.hi}:to 'int32' end
-	return values:detach():quantize(like.spec(self.plain, numbers))
+	return like.spec(self.plain, numbers)
 end
+
+-- The codes whose values these are, under the numbers that they came from.
+function Soft:codes(values, scale, origin) return values:detach():quantize(self:spec(scale, origin)) end
 
 return Soft

@@ -151,6 +151,35 @@ end
 -- The weight as it was at first.
 function methods.restore(t) t.float, t.weight, t.spec, t.factor, t.divisor = t.first, t.first, t.first_spec, nil, nil end
 
+local function set_bias(child, bias)
+	if child.bias then
+		module.set_tensor(child, 'bias', bias)
+	else
+		module.parameter(child, 'bias', bias)
+	end
+end
+
+-- Gives the layer another bias.
+function methods.rebias(t, bias)
+	if not t.bias then t.first_bias = t.children[1].bias and t.children[1].bias:detach() or false end
+	t.bias = bias
+	for _, child in ipairs(t.children) do set_bias(child, bias:detach()) end
+end
+
+-- The bias as it was at first.
+function methods.unbias(t)
+	if not t.bias then return end
+	t.bias = nil
+	for _, child in ipairs(t.children) do
+		if t.first_bias then
+			module.set_tensor(child, 'bias', t.first_bias)
+		else
+			module.forget(child, 'bias')
+			rawset(child, 'bias', false)
+		end
+	end
+end
+
 -- The codes of the matrix as those of the layer's weight. Blocks run along the inputs of an output, so such codes stay a matrix; others
 -- are encoded again from their values, under the same scales.
 function methods.codes(t, q)

@@ -95,9 +95,9 @@ static void take_grid(const struct ql_spec *spec, struct ql_offset *o)
 {
 	o->grid = spec->scheme->grid ? spec->grid : NULL;
 	o->overflow = spec->overflow;
-	memset(o->rank, 0, sizeof(o->rank));
+	memset(o->rank, -1, sizeof(o->rank));
 	for (int i = 0; o->grid && i < o->grid->ranks; i++)
-		o->rank[o->grid->code[i]] = (uint8_t)i;
+		o->rank[o->grid->code[i]] = (int16_t)i;
 }
 
 static struct ql_grain grain_of(const struct ql_offset_place *p, int rank, const int64_t *shape)
@@ -172,21 +172,20 @@ static struct element integer_at(const struct ql_offset *o, float x, float v, in
 	return (struct element){c, 1, c == n && u == u};
 }
 
-/* The distance of the two values around t, of which `code` is the nearer one; beyond the ends that of the last two. */
-static float gap_at(const struct ql_offset *o, float t, uint8_t code)
+/* The rank of the upper one of the two values around t, of which `code` is the nearer one; beyond the ends that of the last two. */
+static int upper_of(const struct ql_offset *o, float t, uint8_t code)
 {
 	const struct ql_grid_table *g = o->grid;
 	int at = o->rank[code], up = t >= g->value[code] ? at + 1 : at;
 
-	up = up < 1 ? 1 : up > g->ranks - 1 ? g->ranks - 1 : up;
-	return g->value[g->code[up]] - g->value[g->code[up - 1]];
+	return up < 1 ? 1 : up > g->ranks - 1 ? g->ranks - 1 : up;
 }
 
 static void grid_run(const struct ql_offset *o, const struct run *r, struct element *out)
 {
 	const struct ql_grid_table *g = o->grid;
 	float t[PIECE], least = g->value[g->code[0]], most = g->value[g->code[g->ranks - 1]];
-	uint8_t code[PIECE];
+	uint8_t code[PIECE], upper[PIECE];
 
 	for (int64_t i = 0; i < r->n; i++) {
 		float scale = o->scale[r->s + i * r->each];
@@ -195,13 +194,18 @@ static void grid_run(const struct ql_offset *o, const struct run *r, struct elem
 	}
 	ql_grid_encode(g, 0, o->overflow, t, &(float){1}, false, r->n, code);
 	for (int64_t i = 0; i < r->n; i++) {
-		out[i].gap = gap_at(o, t[i], code[i]);
+		upper[i] = (uint8_t)upper_of(o, t[i], code[i]);
+		out[i].gap = g->value[g->code[upper[i]]] - g->value[g->code[upper[i] - 1]];
 		t[i] += r->v[i] * out[i].gap;
 		out[i].inside = t[i] >= least && t[i] <= most;
 	}
 	ql_grid_encode(g, 0, o->overflow, t, &(float){1}, false, r->n, code);
-	for (int64_t i = 0; i < r->n; i++)
-		out[i].c = g->value[code[i]];
+	for (int64_t i = 0; i < r->n; i++) {
+		int at = o->rank[code[i]], up = upper[i];
+		bool far = at >= 0 && (at < up - 1 || at > up);
+
+		out[i].c = g->value[far ? g->code[at > up ? up : up - 1] : code[i]];
+	}
 }
 
 /* r->n is at most PIECE. */

@@ -4,7 +4,7 @@
  *
  *   u = (x - m) / s + v     c = clamp(rne(u), lo - z, hi - z)     y = c s + m
  *
- * Grids have their own values: v counts distances of the two values around x / s, c is the value nearest to u.
+ * Grids have their own values: v counts distances of the two values around x / s, c is the one of these that is nearer to u.
  * Gradients are straight-through (dc/du = 1) where u is inside the range of the codes, as in fake:
  *
  *   inside    dx = dy   dv = dy s   ds = dy (c - (x - m) / s)   dz = 0       dm = 0
@@ -29,7 +29,7 @@ struct ql_offset {
 	bool overflow;
 	const float *scale, *minimum; /* of the grain; minimum: NULL without */
 	const float *lo, *hi;         /* codes without the zero point */
-	uint8_t rank[256];            /* of each code of the grid */
+	int16_t rank[256]; /* of each code of the grid; -1: its value is not finite, or that of another code */
 };
 
 /* Gives what follows from the spec and its numbers for a tensor of `shape`, in scratch memory. scale: one finite number > 0 for each

@@ -40,6 +40,12 @@ it('chooses between the two codes around a value', function()
 	local t = tensor {{-3.4, 0.2, 2.4, 6}} -- of e2m1: -4 -3, 0 0.5, 2 3, 6
 	print(t:fake(tensor {{-0.5, -0.5, -0.5, -0.5}}, tensor {1}, 'fp4_e2m1/1')[1])  --> float32(4)  -4  -0   2   4
 	print(t:fake(tensor {{0.5, 0.5, 0.5, 0.5}}, tensor {1}, 'fp4_e2m1/1')[1])  --> float32(4)  -3.0000   0.5000   3.0000   6.0000
+	local n, half, one = tensor.rand(40, 40) * 2 - 1, tensor.zeros(40, 40) + 0.5, tensor.ones(40, 1) -- neighbouring distances of nf4 differ
+	local low, high = n:fake(-half, one, 'nf4:40'), n:fake(half, one, 'nf4:40')
+	assert(low:le(n):all():item() and high:ge(n):all():item())
+	local steps = tensor(quant.spec 'nf4'.values)
+	local between = steps:view(1, 1, 16):gt(low:unsqueeze(3)):to('int32'):sum {axis = 3} - steps:view(1, 1, 16):ge(high:unsqueeze(3)):to('int32'):sum {axis = 3}
+	print(between:min():item(), between:max():item())  --> 0	0
 end)
 
 -- What the op computes with the rounding errors r as constants, in float64: the surrogate whose gradient is wanted. inside: 1 where the

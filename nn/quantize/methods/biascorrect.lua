@@ -46,7 +46,7 @@ convolutions with few weights an output most. It is left out of a block that it 
 		local without = block:noise()
 		each(block, shift)
 		if block:noise() <= without then
-			for _, t in ipairs(block.targets) do t.bias = t.old_bias and t.children[1].bias:detach() or nil end
+			for _, t in ipairs(block.targets) do t.bias = t.old_bias and t.children[1].bias:detach() or t.bias end
 			return
 		end
 		for _, t in ipairs(block.targets) do
