@@ -117,6 +117,17 @@ local function links_of(block, phase)
 	return list
 end
 
+-- The targets whose chain has a link.
+local function with(block, link)
+	local list = {}
+	for _, t in ipairs(block.targets) do
+		for _, own in ipairs(t.chain) do
+			if own == link then list[#list + 1] = t end
+		end
+	end
+	return list
+end
+
 -- Takes the rounded weights, which were better.
 local function give_up(block, why)
 	for _, f in ipairs(block.folds) do f:undo() end
@@ -214,7 +225,7 @@ local function run_block(run, b, plan)
 	run.floats = block.float
 	for _, link in ipairs(across) do block.rounds = block.rounds or link.method.rounds_inputs end
 	local rounded = round(block)
-	for _, link in ipairs(across) do link.method.run(block, link.options, run) end
+	for _, link in ipairs(across) do link.method.run(block, link.options, run, with(block, link)) end
 	for _, stage in ipairs(block.stages) do
 		local part = members(stage)
 		if #part > 0 then

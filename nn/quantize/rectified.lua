@@ -19,7 +19,7 @@ function Rectified.beta(step, steps)
 	return LAST + (FIRST - LAST) / 2 * (1 + math.cos((step - warm) / (steps - warm) * math.pi))
 end
 
--- Those of a weight. o.scale: a factor of each scale is a variable, too.
+-- Those of a weight: v, and with o.scale a factor of each scale.
 function Rectified.of(t, o)
 	local s = Soft.of(t.weight, t.spec)
 	local half = tensor.zeros {t.weight:size(1), t.weight:size(2), device = t.weight:device()} + 0.5
@@ -29,12 +29,9 @@ function Rectified.of(t, o)
 	local share = tensor.where(none, half * 0, (t.weight - r.low) / tensor.where(none, half * 0 + 1, r.gap)):clamp {low = 0, high = 1}
 	r.v = -(STRETCH / (share - SHIFT) - 1):log() -- h is the share
 	r.v:requires_grad_()
-	if o and o.scale then r.factor = (s.scale * 0 + 1):requires_grad_() end
+	if o.scale then r.factor = (s.scale * 0 + 1):requires_grad_() end
 	return r
 end
-
--- The variables, in an order.
-function Rectified:variables() return {self.v, self.factor} end
 
 function Rectified:h() return (self.v:sigmoid() * STRETCH + SHIFT):clamp {low = 0, high = 1} end
 

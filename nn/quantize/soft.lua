@@ -21,8 +21,8 @@ function Soft.of(weight, spec)
 	return setmetatable(s, Soft)
 end
 
--- Why a weight cannot be rounded with offsets under the spec; nil: it can.
-function Soft.refuses(item)
+-- Why a weight cannot be rounded with offsets under the spec, or, with `moved`, under scales of a method's own; nil: it can.
+function Soft.refuses(item, moved)
 	local spec = item.spec
 	local function why(text) return ("wanted %s, got '%s'"):format(text, tostring(spec)) end
 	if spec.joint or spec.outer or spec.rounding == 'stochastic' or spec.functions or not (spec.affine or spec.shift or spec.values) then
@@ -32,6 +32,7 @@ function Soft.refuses(item)
 	local _ <close> = internal.nograd()
 	local p = w:quantize(spec):qparams()
 	if p.values or p.scale:quantized() then return why(p.values and 'a fixed table of values' or 'scales that are not coded themselves') end
+	if moved and not LEAST[p.scale:dtype()] then return why 'scales that are no powers of two' end
 end
 
 ---------------------------------------------------------------- values
@@ -42,21 +43,11 @@ function Soft:values(v, scale, origin)
 	return self.weight:fake(v, scale, self.plain)
 end
 
--- The power of two that is nearest by its exponent; the gradient passes.
-local function power(s)
-	local _ <close> = internal.nograd()
-	return 2 ^ s:detach():log2():round()
-end
+-- Whether scales can be moved: powers of two cannot.
+function Soft:moves() return LEAST[self.dtype] ~= nil end
 
 -- Scales as the format stores them; the gradient passes.
-function Soft:stored(s)
-	local least = LEAST[self.dtype]
-	if not least then
-		s = s:clamp {low = 2 ^ -126, high = 2 ^ 127}
-		return s + (power(s) - s):detach()
-	end
-	return s:clamp {low = least, high = MOST[self.dtype]}:to(self.dtype):to 'float32'
-end
+function Soft:stored(s) return s:clamp {low = LEAST[self.dtype], high = MOST[self.dtype]}:to(self.dtype):to 'float32' end
 
 -- Scale and origin when the ends of each range are times low and high, of the shape of the scales.
 function Soft:clipped(low, high)

@@ -98,6 +98,10 @@ static void take_grid(const struct ql_spec *spec, struct ql_offset *o)
 	memset(o->rank, -1, sizeof(o->rank));
 	for (int i = 0; o->grid && i < o->grid->ranks; i++)
 		o->rank[o->grid->code[i]] = (int16_t)i;
+	for (int i = 0; o->grid && i < o->grid->n; i++) /* -0 has the rank of 0 */
+		for (int k = 0; k < o->grid->ranks && o->rank[i] < 0; k++)
+			if (o->grid->value[i] == o->grid->value[o->grid->code[k]])
+				o->rank[i] = (int16_t)k;
 }
 
 static struct ql_grain grain_of(const struct ql_offset_place *p, int rank, const int64_t *shape)

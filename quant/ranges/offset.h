@@ -29,7 +29,7 @@ struct ql_offset {
 	bool overflow;
 	const float *scale, *minimum; /* of the grain; minimum: NULL without */
 	const float *lo, *hi;         /* codes without the zero point */
-	int16_t rank[256]; /* of each code of the grid; -1: its value is not finite, or that of another code */
+	int16_t rank[256];            /* of each code of the grid; -1: its value is not finite */
 };
 
 /* Gives what follows from the spec and its numbers for a tensor of `shape`, in scratch memory. scale: one finite number > 0 for each

@@ -40,6 +40,8 @@ it('chooses between the two codes around a value', function()
 	local t = tensor {{-3.4, 0.2, 2.4, 6}} -- of e2m1: -4 -3, 0 0.5, 2 3, 6
 	print(t:fake(tensor {{-0.5, -0.5, -0.5, -0.5}}, tensor {1}, 'fp4_e2m1/1')[1])  --> float32(4)  -4  -0   2   4
 	print(t:fake(tensor {{0.5, 0.5, 0.5, 0.5}}, tensor {1}, 'fp4_e2m1/1')[1])  --> float32(4)  -3.0000   0.5000   3.0000   6.0000
+	local near0 = tensor {{-0.1, 0.1, -0.3, 0.3}}
+	print(near0:fake(tensor {{-0.5, -0.5, -0.5, -0.5}}, tensor {{1}}, 'mxfp4')[1])  --> float32(4)  -0.5000   0.0000  -0.5000   0.0000
 	local n, half, one = tensor.rand(40, 40) * 2 - 1, tensor.zeros(40, 40) + 0.5, tensor.ones(40, 1) -- neighbouring distances of nf4 differ
 	local low, high = n:fake(-half, one, 'nf4:40'), n:fake(half, one, 'nf4:40')
 	assert(low:le(n):all():item() and high:ge(n):all():item())

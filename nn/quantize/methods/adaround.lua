@@ -44,7 +44,7 @@ bits and below with a scale for each output; faster than brecq.]],
 		{'rate', 'number', 'of Adam (default 0.01)'}, {'penalty', 'number', 'weight of the penalty of values between two codes (default 0.01)'},
 		{'scale', 'true or false', 'learn a factor of each scale, too (default false)'},
 		{'bias', 'true or false', 'learn the bias, too (default false)'}},
-	refuses = Soft.refuses,
+	refuses = function(item, o) return Soft.refuses(item, o.scale) end,
 	before = function(block) Columns.before(block, block.targets) end,
 	run = function(t, o, block)
 		if not t.sample then return nil, 'its inputs are no columns that it is multiplied with, so it is rounded' end

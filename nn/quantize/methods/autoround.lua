@@ -10,13 +10,17 @@ local STEPS, ROWS, LEAST = 200, 8, 0.5
 local function start(t)
 	local s = Soft.of(t.weight, t.spec)
 	local v = tensor.zeros {t.weight:size(1), t.weight:size(2), device = t.weight:device()}
-	local p = {soft = s, v = v:requires_grad_(), high = (s.scale * 0 + 1):requires_grad_()}
-	p.low = s.kind and (s.scale * 0 + 1):requires_grad_() or nil
+	local p = {soft = s, v = v:requires_grad_()}
+	if s:moves() then
+		p.high = (s.scale * 0 + 1):requires_grad_()
+		p.low = s.kind and (s.scale * 0 + 1):requires_grad_() or nil
+	end
 	return p
 end
 
 local function values(p)
-	local scale, origin = p.soft:clipped(p.low, p.high)
+	local scale, origin = p.soft.scale, p.soft.origin
+	if p.high then scale, origin = p.soft:clipped(p.low, p.high) end
 	return p.soft:values(p.v, scale, origin), scale, origin
 end
 
@@ -84,6 +88,6 @@ return {
 the methods for language models at 4 bits and below where blocks of 32 weights have a scale; takes minutes where gptq takes seconds.]],
 	options = {{'steps', 'positive integer', 'of each block (default 200)'}, {'rows', 'positive integer', 'texts or images of a step (default 8)'},
 		{'rate', 'number', 'of the first step (default 1 / steps)'}},
-	refuses = Soft.refuses,
+	refuses = function(item) return Soft.refuses(item) end,
 	run_block = function(block, o, list) return internal.taped(run, block, o, list) end,
 }
