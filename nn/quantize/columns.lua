@@ -18,6 +18,7 @@ end
 
 -- What follows the layer where that is a function of each result alone: it, or nil.
 local function activation_of(block, t)
+	if t.op then return end
 	local act = rawget(t.children[1], 'act')
 	if act then return function(y) return ops.apply(act, {y}, {})[1] end end
 	local g, names = block.part.graph, block.part.nodes[t.name]
@@ -35,20 +36,21 @@ local function take(c, at) return c:indexselect(-2, at) end
 function Columns.before(block, list)
 	list = block:with_columns(list)
 	local rows = {}
-	block:watch(list, block.values, function(t, x)
-		t:each_columns(x, function(_, c) rows[t] = (rows[t] or 0) + c:size(-2) end)
+	block:watch(list, block.values, function(t, ...)
+		t:each_columns(function(c) rows[t] = (rows[t] or 0) + c:size(-2) end, ...)
 	end)
 	for _, t in ipairs(list) do
 		local most = math.max(LEAST, math.min(MOST, BYTES // (4 * t.float:size(2) * t:groups())))
 		t.sample = setmetatable({target = t, share = math.min(1, most / math.max(1, rows[t] or 0)), at = {}, y = {}, activation = activation_of(block, t)}, Columns)
 	end
-	block:watch(list, block.values, function(t, x)
-		t:each_columns(x, function(_, c)
+	block:watch(list, block.values, function(t, ...)
+		t:each_columns(function(c)
 			local s, rows = t.sample, c:size(-2)
 			local at = tensor.randint {math.ceil(s.share * rows), low = 1, high = rows, device = c:device()}
 			s.at[#s.at + 1] = at
-			s.y[#s.y + 1] = Columns.product(t, take(c, at), t.float, t.children[1].bias and t.children[1].bias:detach())
-		end)
+			local bias = not t.op and t.children[1].bias -- an op adds its own behind the sums
+			s.y[#s.y + 1] = Columns.product(t, take(c, at), t.float, bias and bias:detach())
+		end, ...)
 	end)
 	for _, t in ipairs(list) do t.sample.y = tensor.cat(t.sample.y, {axis = -2}) end
 end
@@ -57,8 +59,8 @@ end
 function Columns:arriving(block)
 	local _ <close> = internal.nograd()
 	local t, list = self.target, {}
-	block:watch({t}, block.values, function(_, x)
-		t:each_columns(x, function(_, c) list[#list + 1] = take(c, self.at[#list + 1]) end)
+	block:watch({t}, block.values, function(_, ...)
+		t:each_columns(function(c) list[#list + 1] = take(c, self.at[#list + 1]) end, ...)
 	end)
 	return tensor.cat(list, {axis = -2})
 end

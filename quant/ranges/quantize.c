@@ -118,13 +118,17 @@ static enum ql_status given_numbers(struct ql_ctx *ctx, const struct ql_spec *sp
 	return status || !spec->has_minimum ? status : given_minimums(ctx, spec, q->shift);
 }
 
-/* Explicit float16 scales of blocks stay float16, beside minimums that are float16 too. */
+/* Explicit float16 scales of blocks stay float16, beside minimums that are float16 too, and those in the dtype of the format's scales
+ * that dtype. */
 static unsigned given_dtype(const struct ql_spec *spec)
 {
+	const char *own = spec->format ? spec->format->scale : NULL;
 	bool half = spec->block && spec->scale_tensor && spec->scale_tensor->dtype == QL_float16;
 
 	if (spec->has_minimum)
 		half = half && spec->minimum_tensor && spec->minimum_tensor->dtype == spec->scale_tensor->dtype;
+	if (own && spec->scale_tensor && (int)spec->scale_tensor->dtype == ql_dtype_by_name(own))
+		return spec->scale_tensor->dtype;
 	return half ? QL_float16 : QL_float32;
 }
 

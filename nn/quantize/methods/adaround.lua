@@ -10,8 +10,8 @@ local STEPS, ROWS, RATE, SLOW, PENALTY = 1000, 1024, 1e-2, 1e-3, 0.01
 
 -- The bias of the layer as a variable.
 local function bias_of(t, o)
-	local bias = t.children[1].bias
-	if not o.bias then return bias and bias:detach() end
+	local bias = not t.op and t.children[1].bias
+	if not o.bias or t.op then return bias and bias:detach() end
 	return (bias and bias:detach():clone() or tensor.zeros {t.weight:size(1), device = t.weight:device()}):requires_grad_()
 end
 
