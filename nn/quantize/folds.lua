@@ -106,7 +106,7 @@ end
 -- The target whose weight is that of these modules.
 local function owner_of(block, children)
 	for _, t in ipairs(block.targets) do
-		if t.children[1] == children[1] and t.per == 1 then return t end
+		if t.children[1] == children[1] and (t.class.per or 1) == 1 then return t end
 	end
 end
 

@@ -43,7 +43,7 @@ end
 --   h, mean, magnitude, largest, rows   of its columns (nn/quantize/block.lua)
 function targets.new(name, item, children, place, op)
 	local class = module.class_of(item.layer)
-	local per, w = class.per or 1, children[1][place]:detach()
+	local per, w = item.spec.block and 1 or class.per or 1, children[1][place]:detach() -- blocks run along the weight's last axes
 	local t = {name = name, item = item, row = item.row, chain = item.chain, class = class, children = children, place = place, op = op, per = per, why = item.row.why,
 		given = item.spec, sizes = {w:size()}, float = matrix(w, per)}
 	t.spec = flat_spec(item.spec, per)
@@ -73,7 +73,7 @@ end
 -- Whether the layer is a product with a matrix of columns of its input.
 function methods.has_columns(t)
 	if t.op then return t.op.columns ~= nil end
-	return t.class.columns ~= nil and t.per == 1
+	return t.class.columns ~= nil and (t.class.per or 1) == 1
 end
 
 -- Groups of outputs that have columns of their own.
@@ -185,7 +185,8 @@ end
 function methods.codes(t, q)
 	if t.given.block or #t.sizes == 2 and t.per == 1 then return q end
 	local p = q:qparams()
-	return module.weight_codes(sized(t, q:dequantize()), like.spec(t.given, {axis = t.given.axis, scale = p.scale, zero_point = p.zero_point}))
+	return module.weight_codes(sized(t, q:dequantize()), like.spec(t.given, {axis = t.given.axis, scale = p.scale, zero_point = p.zero_point,
+		minimum = p.minimum}))
 end
 
 -- Writes a new bias, and the weight if it has got factors, to the layer of the model.

@@ -71,7 +71,7 @@ search that their own tools do. A layer whose inputs are no columns (nn.Embeddin
 	run = function(t)
 		local w = importance_of(t)
 		if t.spec.weighted and w then
-			t.spec = like.spec(t.spec, {axis = t.spec.axis, block = t.spec.block, importance = w:mean {axis = 1}})
+			t.spec = like.spec(t.spec, {axis = t.spec.axis, block = t.spec.block, importance = w:mean {axis = 1} / w:max():clamp {low = 1e-30}})
 			return
 		end
 		if not w then

@@ -80,6 +80,18 @@ it('before gptq, whose codes are then under these scales', function()
 	assert(q:qparams().minimum:eq(quantize 'uint4:8+min':qparams().minimum):all():item())
 	assert(not q:codes():eq(quantize 'uint4:8+min':codes()):all():item())
 end)
+it('convolutions', function()
+	for _, make in ipairs {function() return nn.Conv2d(4, 8, 3) end, function() return nn.ConvTranspose2d(4, 8, 3) end} do
+		local c = nn.Sequential {make()}
+		for _, spec in ipairs {'uint4/1+min', 'uint4/1', 'uint4:9+min'} do
+			local q = c:quantize {mode = 'weight_only', weight = spec, method = 'hqq'}
+			local plain = c:quantize {mode = 'weight_only', weight = spec}
+			local w = c[1].weight:detach()
+			local function off(codes) return (codes:dequantize():reshape(w:size()) - w):square():sum():item() end
+			assert(off(q[1].weight) <= off(plain[1].weight) * 1.0001, spec)
+		end
+	end
+end)
 it('refuses codes without a minimum', function()
 	refused("method 'hqq': linear1: wanted codes with a minimum ('uint4:32+min') or a zero point ('uint4:32'), got 'int4:32'", quantize, 'int4:32')
 	refused("wanted a spec that takes scale=, got 'q4_1'", quantize, 'q4_1')
