@@ -87,7 +87,7 @@ local function decide(t, block)
 	t:say(why)
 	local before, after = t:error(plain), t:error(q)
 	if after > before then
-		t:say(('%s was worse than rounding: rounded'):format(link.name))
+		t:say(('%s was worse than rounding: rounded'):format(method.text(t.chain)))
 		t:unbias()
 		q, after = plain, before
 	end
