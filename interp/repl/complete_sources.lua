@@ -265,6 +265,7 @@ function sources.table_of(entry)
 		return SPEC
 	end
 	if entry.title == 'graph:match' then return rule_list() end
+	if entry.title == 'quant.methods' then return {options = entry.options, strings = quantizers, items = chain()} end
 	return {options = entry.options}
 end
 
