@@ -89,11 +89,34 @@ static const float *rows_of(int variant, const struct ql_cached_rows *c, int64_t
 		return (const float *)c->data + at;
 	}
 	*stride = d;
-	if (c->decoder)
+	if (c->decoder && c->late)
+		for (int64_t j = 0; j < n; j++)
+			ql_decoder_read(c->decoder, batch * c->room + first + j, head * d, d, buffer + j * d);
+	else if (c->decoder)
 		ql_decoder_read(c->decoder, (batch * c->heads + head) * c->room + first, 0, n * d, buffer);
 	else
 		widen(variant, c, at, n, d, buffer);
 	return buffer;
+}
+
+/* The same for a query that sees `stop` positions; *n becomes the number of rows up to where codes, the ring or its end end. */
+static const float *part_of(const struct job *j, const struct ql_cached_rows *c, int64_t batch, int64_t head,
+	int64_t first, int64_t stop, int64_t *n, float *buffer, int64_t *stride)
+{
+	const struct ql_cached_late *l = c->late;
+	int64_t coded = l ? ql_cached_coded(l, stop) : stop, start = j->a->seen[batch], slot;
+
+	*n = ql_min64(CHUNK, stop - first);
+	if (first < coded) {
+		*n = ql_min64(*n, coded - first);
+		return rows_of(j->variant, c, batch, head, first, *n, j->a->d, buffer, stride);
+	}
+	*stride = l->wide;
+	if (first >= start)
+		return l->fresh + (batch * j->a->queries + first - start) * l->wide + head * j->a->d;
+	slot = first % l->slots;
+	*n = ql_min64(*n, ql_min64(start - first, l->slots - slot));
+	return l->ring + (batch * l->slots + slot) * l->wide + head * j->a->d;
 }
 
 /* Exponentials of a row of scores; returns what makes them probabilities. */
@@ -112,14 +135,12 @@ static void query(const struct job *j, int64_t batch, int64_t shared, int64_t t,
 {
 	const struct ql_cached *a = j->a;
 	int64_t stop = a->seen[batch] + t + 1, from = a->window ? ql_max64(0, stop - a->window) : 0, n = stop - from,
-		stride;
+		stride, part;
 	int64_t at = ((batch * a->queries + t) * a->heads + shared * j->users) * a->d;
 	const float *rows;
 
-	for (int64_t i = 0; i < n; i += CHUNK) {
-		int64_t part = ql_min64(CHUNK, n - i);
-
-		rows = rows_of(j->variant, &a->k, batch, shared, from + i, part, a->d, buffer, &stride);
+	for (int64_t i = 0; i < n; i += part) {
+		rows = part_of(j, &a->k, batch, shared, from + i, stop, &part, buffer, &stride);
 		for (int64_t u = 0; u < j->users; u++)
 			dots[j->variant](part, a->d, a->q + at + u * a->d, rows, stride, (float)a->scale,
 				scores + u * j->most + i);
@@ -128,10 +149,8 @@ static void query(const struct job *j, int64_t batch, int64_t shared, int64_t t,
 		ql_row_scale(j->variant, n, scores + u * j->most, normalize(j, scores + u * j->most, n));
 	for (int64_t i = 0; i < j->users * a->d; i++)
 		a->y[at + i] = 0;
-	for (int64_t i = 0; i < n; i += CHUNK) {
-		int64_t part = ql_min64(CHUNK, n - i);
-
-		rows = rows_of(j->variant, &a->v, batch, shared, from + i, part, a->d, buffer, &stride);
+	for (int64_t i = 0; i < n; i += part) {
+		rows = part_of(j, &a->v, batch, shared, from + i, stop, &part, buffer, &stride);
 		for (int64_t u = 0; u < j->users; u++)
 			add_rows[j->variant](part, a->d, scores + u * j->most + i, rows, stride, a->y + at + u * a->d);
 	}

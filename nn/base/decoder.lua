@@ -68,30 +68,39 @@ local function within(m, ids)
 	return table.move(ids, #ids - math.max(1, m.context // 2) + 1, #ids, 1, {})
 end
 
+local function rows_of(caches, first, count, at)
+	local part = {at = at}
+	for i, cache in ipairs(caches) do part[i] = kvcache.rows(cache, first, count, at) end
+	return part
+end
+
+-- The same for rows that may differ in length: where blocks of positions become codes, rows that differ are filled alone, as what fills a
+-- short row must not be coded with it.
+local function fill_all(self, rows, have)
+	local least, most = lengths(rows)
+	if least == most or not self.caches[1].late then return fill(self.m, self.caches, rows, have, self.device) end
+	local list = {}
+	for r, ids in ipairs(rows) do
+		local at = {n = have, starts = numbers({have}, self.device), ragged = false}
+		list[r] = fill(self.m, rows_of(self.caches, r, 1, at), {ids}, have, self.device)
+	end
+	return tensor.cat(list, {axis = 1})
+end
+
 function cached.begin(self)
 	local rows, have = self.rows, self.have
 	self.caches = self.m:cache(#rows, self.room, self.kv)
 	local at = self.caches.at
 	if have > 0 then
 		for i, from in ipairs(self.prompt.caches) do
-			for r = 1, #rows do
-				for _, name in ipairs {'k', 'v'} do
-					kvcache.put(self.caches[i][name]:narrow(1, r, 1), from[name]:narrow(3, 1, have))
-				end
-			end
+			for r = 1, #rows do kvcache.put(self.caches[i], r, from, 1, have) end
 		end
 		kvcache.advance(at, have)
 	end
-	local y = fill(self.m, self.caches, rows, have, self.device)
+	local y = fill_all(self, rows, have)
 	local now = place_of(rows, self.device)
 	at.n, at.starts, at.ragged = now.n, now.starts, now.ragged
 	return y
-end
-
-local function rows_of(caches, first, count, at)
-	local part = {at = at}
-	for i, cache in ipairs(caches) do part[i] = kvcache.rows(cache, first, count, at) end
-	return part
 end
 
 -- One row alone, which has no room for another token: it goes on with the last half of its tokens.
@@ -156,6 +165,9 @@ local function shared(prompt, rows)
 		local same = 0
 		while same < math.min(n, #ids - 1) and prompt.ids[same + 1] == ids[same + 1] do same = same + 1 end
 		n = same
+	end
+	for _, cache in ipairs(prompt.caches) do
+		if not kvcache.reaches(cache, #prompt.ids, n) then return 0 end
 	end
 	return n
 end

@@ -100,18 +100,33 @@ local function in_mode(m, training) return internal.fields(module.mode_fields(m,
 local evaluate = method('evaluate', "m:evaluate(data, {metric='accuracy'})",
 	[[Runs the model over all batches of a loader (or a list of {x, y}) in eval mode, without recording gradients, and
 returns a report of one row: the metric under its name and as value, the number of counted positions and of batches,
-milliseconds per batch. Metrics: accuracy (percent), perplexity, loss, mse, or a function(y, target) that gives a number.]],
+milliseconds per batch. Metrics: accuracy (percent), perplexity, loss, mse, or a function(y, target) that gives a number.
+
+kv= evaluates a language model with a cache of keys and values in this format, as if each position were generated (`m:generate`): what attention sees of
+the past is what such a cache has then.]],
 	[[m = nn.Linear(2, 2)
 m.weight:detach():copy_(tensor.eye(2))
 m.bias:detach():fill_(0)
 r = m:evaluate({{tensor{{3, 1}, {0, 2}}, tensor{1, 2, dtype='int64'}}}, {metric='accuracy'})
 print(r.accuracy, r.count)  --> 100.0 2]],
 	{{'metric', 'any', 'name or function (default loss)'}, {'loss', 'function', 'for the metric loss (default nn.crossentropy)'},
-		{'batches', 'positive integer', 'stop after so many (default: all)'}, {'log', 'true or false', 'draw a bar (default true)'}})
+		{'batches', 'positive integer', 'stop after so many (default: all)'}, {'kv', 'any', "format of the cache, as in m:generate: 'int8', {k=, v=, recent=} (default: no cache)"},
+		{'log', 'true or false', 'draw a bar (default true)'}})
+
+-- m(x), or with a cache of the format.
+local function outputs(m, x, kv)
+	if kv == nil then return m(x) end
+	if not is_tensor(x) or x:dim() < 2 then fail('evaluate: kv: wanted batches (rows, positions), got %s', describe(x)) end
+	return m(x, m:cache(x:size(1), x:size(2), kv))
+end
+
 function methods.evaluate(m, data, options)
 	module.parts_of(m, 'evaluate')
 	options = base.options(evaluate, options)
 	local metric = metrics.get('evaluate', options.metric or 'loss')
+	if options.kv ~= nil and not module.class_of(m).cache then
+		fail('evaluate: kv: wanted a model with a cache of keys and values, as nn.Transformer, got %s', module.class_of(m).name)
+	end
 	local sum, n, start = metrics.sum(metric), 0, clock()
 	local _ <close> = in_mode(m, false)
 	local _ <close> = internal.nograd()
@@ -119,7 +134,7 @@ function methods.evaluate(m, data, options)
 	begin_pass(m, data)
 	for x, y in batches('evaluate', data, module.device(m)) do
 		check_batch('evaluate', x, y)
-		sum.add(m(x), y, options.loss or nn.crossentropy)
+		sum.add(outputs(m, x, options.kv), y, options.loss or nn.crossentropy)
 		n = n + 1
 		bar:update(n, function() return ('%s %.4g'):format(metric.name, sum.value()) end)
 		if n == options.batches then break end

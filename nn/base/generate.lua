@@ -32,7 +32,7 @@ local OPTIONS = {{'steps', 'integer', 'new tokens at most (default 100)'},
 	{'repetition', 'number', 'above 1: tokens that the text has already become less likely (default 1)'},
 	{'seed', 'integer', "of the random numbers; row i has the stream seed + i - 1 (default: all rows take those of tensor.seed)"},
 	{'stop', 'any', 'tokens or texts that end a text: one, or a list'}, {'eos', 'any', 'tokens that end a text: one, a list, false (default: those of the file)'},
-	{'kv', 'any', "format of the cache: 'float16', 'int8', 'int4:32', {k=, v=} (default float32)"},
+	{'kv', 'any', "format of the cache: 'float16', 'int8', 'int4:32', {k=, v=, recent=} (default float32)"},
 	{'tokenizer', 'any', 'data.tokenizer, or the name of its file (default: that of the file of nn.load)'},
 	{'stream', 'any', 'true: print text as it comes; a function of the new piece (text, or a token) and the row, which ends the row by false'},
 	{'ends', 'true or false', 'also return why each text ended, and how many tokens are new'}, {'prompt', 'any', 'what m:prompt or m:loadprompt gives'}, {'pad', 'integer', 'what fills rows of a tensor that end before others (default: eos, else 1)'}}
@@ -48,7 +48,11 @@ By default the likeliest token follows (temperature 0). With temperature, topk, 
 softmax(logits / temperature), of which topk, topp and minp leave the likely ones. repetition divides the logits of tokens that are in the text
 where they are above 0, and multiplies others (CTRL, as in transformers). The same seed gives the same tokens on any number of threads.
 
-kv is the format in which keys and values are kept: codes take less memory, and have their effect on the text.
+kv is the format in which keys and values are kept: codes take less memory, and have their effect on the text (m:evaluate(data, {kv=}) measures it).
+Without an axis a position of a head has a scale, or blocks of it ('int4:32'). With an axis blocks run along that of (row, position, channel of all heads):
+kv={k='uint4/2:32+min', v='uint4/3:32+min', recent=32} keeps keys with a scale and a minimum for each channel and 32 positions, as keys have channels
+that are large at all positions, and values with one for each position and 32 channels. The last recent= positions (default 0), and those of a block that is not
+complete, are floats; a block is coded once.
 A text of a Transformer that becomes longer than its context goes on with the second half of it.
 
 stream=true prints one text as it comes, in whole characters; at the prompt this is the default for text (end the line with ; not to see it

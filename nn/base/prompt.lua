@@ -33,13 +33,16 @@ end
 
 local function text_of(kv)
 	local function one(value) return tostring(value == nil and 'float32' or value) end
-	if type(kv) == 'table' and not getmetatable(kv) then return ('k=%s v=%s'):format(one(kv.k), one(kv.v)) end
+	if type(kv) == 'table' and not getmetatable(kv) then
+		return ('k=%s v=%s'):format(one(kv.k), one(kv.v)) .. ((kv.recent or 0) ~= 0 and (' recent=%s'):format(one(kv.recent)) or '')
+	end
 	return ('k=%s v=%s'):format(one(kv), one(kv))
 end
 
 local function kv_of(text)
-	local k, v = text:match '^k=(%S+) v=(%S+)$'
-	return k and {k = k, v = v}
+	local k, v, rest = text:match '^k=(%S+) v=(%S+)(.*)$'
+	local recent = rest and rest:match '^ recent=(%d+)$'
+	return k and (recent or rest == '') and {k = k, v = v, recent = recent and math.tointeger(tonumber(recent))} or nil
 end
 
 -- m:generate with a prompt: the caches have to be of this model and format.
@@ -93,15 +96,17 @@ function of_prompt.save(p, file)
 	if not prompt.is(p) then fail('save: wanted a prompt, as in p:save(file), got %s', describe(p)) end
 	if type(file) ~= 'string' or not file:find '%.safetensors$' then fail('save: wanted the name of a .safetensors file, got %s', describe(file)) end
 	local all = {ids = tensor {dtype = 'int32', table.unpack(p.ids)}}
-	for i, cache in ipairs(p.caches) do all['k' .. i], all['v' .. i] = cache.k:to 'cpu', cache.v:to 'cpu' end
+	for i, cache in ipairs(p.caches) do
+		for _, name in ipairs(kvcache.names(cache)) do all[name .. i] = cache[name]:to 'cpu' end
+	end
 	tensor.save(file, all, {metadata = {['quoll.prompt'] = '1', kv = p.kv, model = p.hash}})
 	return p
 end
 
 -- The tensor of the file in the place of one of the cache; both are of the same model and format.
 local function take(file, name, given, own)
-	local same = base.is_tensor(given) and given:dim() == 4 and given:quantized() == own:quantized() and given:dtype() == own:dtype()
-	for d = 1, 4 do same = same and given:size(d) == own:size(d) end
+	local same = base.is_tensor(given) and given:dim() == own:dim() and given:quantized() == own:quantized() and given:dtype() == own:dtype()
+	for d = 1, own:dim() do same = same and given:size(d) == own:size(d) end
 	if same and own:quantized() then
 		local a, b = given:qparams(), own:qparams()
 		same = a.scheme == b.scheme and a.block == b.block and a.axis == b.axis
@@ -129,7 +134,7 @@ function methods.loadprompt(m, file)
 	end
 	local caches = m:cache(1, x:size(1), kv)
 	for i, cache in ipairs(caches) do
-		for _, name in ipairs {'k', 'v'} do
+		for _, name in ipairs(kvcache.names(cache)) do
 			cache[name] = module.moved(take(file, name .. i, t[name .. i], cache[name]), cache[name]:device())
 		end
 	end

@@ -7,7 +7,7 @@ local LOSS = 'losses are for training only; export the output of the model'
 return {
 	rand = RANDOM, randn = RANDOM, randint = RANDOM, dropout = RANDOM .. '; in use nn.Dropout is left out',
 	empty = 'its elements have no values', maskedselect = SIZES .. '; tensor.where and sums of products with a mask keep sizes',
-	sample = 'it draws tokens for m:generate; C takes the logits of the model', cachedattention = 'it writes into its operands, caches of m:generate; nn.attention has C',
+	sample = 'it draws tokens for m:generate; C takes the logits of the model', cachedattention = 'it writes into its operands, caches of m:generate; nn.attention has C', recentattention = 'it writes into its operands, caches of m:generate; nn.attention has C',
 	split = 'graphs have its pieces as views (narrow)',
 	cholesky = FACTOR, inversefactor = FACTOR, choleskyinverse = FACTOR, solvetriangular = FACTOR, gptq = 'weights are quantized before a model is exported',
 	nonzero = SIZES, unique = SIZES, bincount = SIZES .. '; x:onehot(n):sum(1) counts numbers up to n',

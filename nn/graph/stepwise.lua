@@ -2,6 +2,7 @@
 -- Steps of m:generate as a program (interp/bind/program.c): the ops of a model for one token of each row, traced once, so that a step does
 -- not run the model's Lua again. Caches are constants that nn.cachedattention writes into; the tokens and how far rows are go in.
 local _, internal = ...
+local kvcache = internal.import 'nn/base/kvcache'
 local module = internal.import 'nn/base/module'
 local pass = internal.import 'nn/graph/pass'
 local trace = internal.import 'nn/graph/trace'
@@ -20,7 +21,7 @@ end
 local function traced(m, caches, rows)
 	local step = nn.module(function(self, ids, starts)
 		local list = {at = {n = caches.at.n, starts = starts, ragged = true}}
-		for i, c in ipairs(caches) do list[i] = {k = c.k, v = c.v, kspec = c.kspec, vspec = c.vspec, own = false, at = list.at} end
+		for i, c in ipairs(caches) do list[i] = kvcache.shared(c, list.at) end
 		return self.model(ids, list)
 	end, {model = m})
 	local inputs = {{name = 'ids', dtype = 'int64', shape = {rows, 1}}, {name = 'starts', dtype = 'int64', shape = {rows}}}

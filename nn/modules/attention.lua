@@ -30,23 +30,28 @@ end
 -- Tables of cosines and sines for all positions of the cache, where frequencies are scaled; t: new ones.
 local function turning(self, cache, t)
 	if not self.ropescaling then return nil, nil end
-	return rotary.tables(self.ropescaling, self.base or 10000.0, self.ropedims or self.headsize, 1, cache.k:size(3), cache.k:device(), cache.at.n + t)
+	return rotary.tables(self.ropescaling, self.base or 10000.0, self.ropedims or self.headsize, 1, kvcache.room(cache), cache.k:device(), cache.at.n + t)
 end
 
 local function continued(self, x, cache)
 	local cos, sin = turning(self, cache, x:size(2))
 	local q, k, v, starts = self.query(x), self.key(x), self.value(x), cache.at.starts
 	if cache.away then q, k, v, starts = q:to 'cpu', k:to 'cpu', v:to 'cpu', starts:to 'cpu' end
-	local y = nn.cachedattention(q, k, v, cache.k, cache.v, starts, {heads = self.heads,
-		rope = self.rope and (self.ropestyle or 'pairs') or nil, base = self.rope and not cos and self.base or nil, cos = cos, sin = sin,
+	local o = {heads = self.heads, rope = self.rope and (self.ropestyle or 'pairs') or nil, base = self.rope and not cos and self.base or nil, cos = cos, sin = sin,
 		dims = self.rope and self.ropedims or nil, window = self.window or nil, softcap = self.softcap or nil, scale = self.scale or nil,
-		kspec = cache.kspec, vspec = cache.vspec})
+		kspec = cache.kspec, vspec = cache.vspec, recent = cache.late and cache.recent or nil}
+	local y
+	if cache.late then
+		y = nn.recentattention(q, k, v, cache.k, cache.v, cache.kring, cache.vring, starts, o)
+	else
+		y = nn.cachedattention(q, k, v, cache.k, cache.v, starts, o)
+	end
 	return cache.away and y:to(x:device()) or y
 end
 
 local function check_room(cache, t)
-	if cache.at.n + t > cache.k:size(3) then
-		base.fail('Attention: cache: wanted at most %d positions, got %d', cache.k:size(3), cache.at.n + t)
+	if cache.at.n + t > kvcache.room(cache) then
+		base.fail('Attention: cache: wanted at most %d positions, got %d', kvcache.room(cache), cache.at.n + t)
 	end
 end
 
@@ -91,7 +96,8 @@ factors={…}}, a divisor for each pair, or {type='longrope', short={…}, long=
 of calls with a position beyond original= (keys that a cache has stay as they were); original= is the context before.
 
 m(x, cache) with a cache of m:cache(B, n) continues after what earlier calls have seen; m:cache(B, n, 'int8') keeps codes, with a
-scale for each position of a head, or for blocks of it ('int4:32'); also float16, and {k='int8', v='int4:32'}.]],
+scale for each position of a head, or for blocks of it ('int4:32'); also float16, and {k='int8', v='int4:32'}. Axes of such formats are those of
+(B, position, channel of all heads): {k='uint4/2:32+min', v='uint4/3:32+min', recent=32} as in m:generate.]],
 	options = {{'causal', 'true or false', 'default false'}, {'kvheads', 'integer', 'heads of keys and values (default: heads)'},
 		{'headsize', 'integer', 'of one head (default size / heads)'}, {'bias', 'true or false', 'in the layers (default true)'},
 		{'outbias', 'true or false', 'in the last layer (default: bias)'}, {'rope', 'true or false', 'default false'},

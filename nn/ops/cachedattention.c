@@ -9,6 +9,7 @@
 
 #include "nn/attention.h"
 #include "nn/attention_cached.h"
+#include "nn/attention_turn.h"
 #include "tensor/codec.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/loops/dense.h"
@@ -17,11 +18,7 @@
 
 #define FEW 8 /* queries that read the cache in place */
 
-enum { Q, K, V, CACHE_K, CACHE_V, STARTS, COS, SIN };
-
-struct sizes {
-	int64_t batches, queries, heads, shared, d, room;
-};
+enum { Q, K, V, CACHE_K, CACHE_V, STARTS, COS };
 
 /* ---- checks ---- */
 
@@ -40,7 +37,7 @@ static bool same_shape(const struct ql_tensor *a, const struct ql_tensor *b)
 	return a->rank == b->rank && !memcmp(a->shape, b->shape, (size_t)a->rank * sizeof(*a->shape));
 }
 
-static enum ql_status sizes_of(struct ql_ctx *ctx, const struct ql_call *call, struct sizes *s)
+static enum ql_status sizes_of(struct ql_ctx *ctx, const struct ql_call *call, struct ql_attention_sizes *s)
 {
 	const struct ql_tensor *q = call->in[Q], *k = call->in[K], *cache = call->in[CACHE_K],
 			       *starts = call->in[STARTS];
@@ -52,7 +49,8 @@ static enum ql_status sizes_of(struct ql_ctx *ctx, const struct ql_call *call, s
 	if (q->rank != 3 || k->rank != 3 || cache->rank != 4 || !same_shape(k, call->in[V]) ||
 		!same_shape(cache, call->in[CACHE_V]))
 		return mismatch(ctx, call, "q (b, t, heads * d), k and v (b, t, h * d), and two caches (b, h, n, d)");
-	*s = (struct sizes){q->shape[0], q->shape[1], heads, cache->shape[1], cache->shape[3], cache->shape[2]};
+	*s = (struct ql_attention_sizes){
+		q->shape[0], q->shape[1], heads, cache->shape[1], cache->shape[3], cache->shape[2], COS};
 	if (k->shape[0] != s->batches || cache->shape[0] != s->batches || k->shape[1] != s->queries || s->d < 1 ||
 		s->shared < 1 || q->shape[2] / s->d != heads || q->shape[2] % s->d || k->shape[2] / s->d != s->shared ||
 		k->shape[2] % s->d || heads % s->shared)
@@ -88,48 +86,9 @@ static enum ql_status check_cache(struct ql_ctx *ctx, const struct ql_call *call
 	return QL_OK;
 }
 
-static enum ql_status check_options(struct ql_ctx *ctx, const struct ql_call *call, const struct sizes *s)
-{
-	int64_t dims = ql_call_int(call, "dims", s->d);
-	double base = ql_call_float(call, "base", 10000), scale = ql_call_float(call, "scale", 1),
-	       cap = ql_call_float(call, "softcap", 1);
-
-	if (ql_call_attr(call, "rope") && (dims < 2 || dims > s->d || dims % 2))
-		return ql_fail(ctx, QL_ERR_ARGUMENT,
-			"cachedattention: dims: wanted an even number from 2 to %lld, got %lld", (long long)s->d,
-			(long long)dims);
-	if (!(base > 0 && isfinite(base)))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "cachedattention: base: wanted a number above 0, got %g", base);
-	if (ql_call_int(call, "window", 1) < 1)
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "cachedattention: window: wanted 1 or more, got %lld",
-			(long long)ql_call_int(call, "window", 1));
-	if (!isfinite(scale) || !(cap > 0 && isfinite(cap)))
-		return ql_fail(ctx, QL_ERR_ARGUMENT,
-			"cachedattention: wanted a finite scale and a softcap above 0, got %g and %g", scale, cap);
-	return QL_OK;
-}
-
-static enum ql_status check_tables(struct ql_ctx *ctx, const struct ql_call *call, const struct sizes *s)
-{
-	int64_t half = ql_call_int(call, "dims", s->d) / 2;
-	char text[QL_SHAPE_TEXT];
-
-	if (call->n_in == COS + 1 || (call->n_in > COS && (!ql_call_attr(call, "rope") || ql_call_attr(call, "base"))))
-		return ql_fail(ctx, QL_ERR_ARGUMENT,
-			"cachedattention: wanted cos and sin with rope= and without base=, got another");
-	for (int i = COS; i < call->n_in; i++)
-		if (call->in[i]->rank != 2 || call->in[i]->shape[1] != half ||
-			call->in[i]->shape[0] != call->in[COS]->shape[0] || call->in[i]->q ||
-			!ql_dtype_is_float(call->in[i]->dtype))
-			return ql_fail(ctx, QL_ERR_SHAPE,
-				"cachedattention: %s: wanted floats (positions, %lld), got %s",
-				i == COS ? "cos" : "sin", (long long)half, ql_tensor_text(call->in[i], text));
-	return QL_OK;
-}
-
 static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 {
-	struct sizes s;
+	struct ql_attention_sizes s;
 	char text[QL_SHAPE_TEXT];
 	enum ql_status status = sizes_of(ctx, call, &s);
 
@@ -140,149 +99,19 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	for (int i = CACHE_K; i <= CACHE_V && !status; i++)
 		status = check_cache(ctx, call, i);
 	if (!status)
-		status = check_options(ctx, call, &s);
+		status = ql_turn_check_options(ctx, call, &s);
 	if (!status)
-		status = check_tables(ctx, call, &s);
+		status = ql_turn_check_tables(ctx, call, &s);
 	if (!status)
 		ql_result_set(call, 0, QL_float32, 3, (const int64_t[]){s.batches, s.queries, s.heads * s.d});
-	return status;
-}
-
-static enum ql_status read_starts(
-	struct ql_ctx *ctx, const struct ql_call *call, const struct sizes *s, struct ql_tensor **starts)
-{
-	enum ql_status status = ql_dense_of(ctx, call->in[STARTS], QL_int64, starts);
-	const int64_t *start;
-
-	if (status)
-		return status;
-	start = ql_tensor_data(*starts);
-	for (int64_t b = 0; b < s->batches; b++)
-		if (start[b] < 0 || start[b] > s->room - s->queries)
-			return ql_fail(ctx, QL_ERR_ARGUMENT,
-				"cachedattention: starts: wanted 0 to %lld, so that %lld more positions fit, got %lld",
-				(long long)ql_max64(0, s->room - s->queries), (long long)s->queries,
-				(long long)start[b]);
-	return QL_OK;
-}
-
-/* ---- rotary positions: the numbers of nn.rope ---- */
-
-struct turn {
-	bool on, halves;
-	int64_t n;
-	float *cosine, *sine; /* (batches, queries, n / 2) */
-};
-
-/* By base and dims. */
-static void compute_turn(const struct sizes *s, const int64_t *start, double base, const struct turn *turn)
-{
-	int64_t half = turn->n / 2;
-
-	for (int64_t i = 0; i < half; i++) {
-		double frequency = pow(base, -2 * (double)i / (double)turn->n);
-
-		for (int64_t r = 0; r < s->batches * s->queries; r++) {
-			double angle = (double)(start[r / s->queries] + r % s->queries) * frequency;
-
-			turn->cosine[r * half + i] = (float)cos(angle);
-			turn->sine[r * half + i] = (float)sin(angle);
-		}
-	}
-}
-
-/* By the tables of cosines and sines. */
-static enum ql_status copy_turn(struct ql_ctx *ctx, const struct ql_call *call, const struct sizes *s,
-	const int64_t *start, const struct turn *turn)
-{
-	float *to[2] = {turn->cosine, turn->sine};
-	int64_t half = turn->n / 2, rows = call->in[COS]->shape[0];
-	enum ql_status status = QL_OK;
-
-	for (int64_t b = 0; b < s->batches; b++)
-		if (start[b] > rows - s->queries)
-			return ql_fail(ctx, QL_ERR_ARGUMENT, "cachedattention: cos: wanted %lld positions, got %lld",
-				(long long)(start[b] + s->queries), (long long)rows);
-	for (int i = 0; i < 2 && !status; i++) {
-		struct ql_tensor *t = NULL;
-
-		status = ql_dense_of(ctx, call->in[COS + i], QL_float32, &t);
-		for (int64_t b = 0; b < s->batches && !status; b++)
-			memcpy(to[i] + b * s->queries * half, (const float *)ql_tensor_data(t) + start[b] * half,
-				(size_t)(s->queries * half) * sizeof(float));
-		ql_tensor_release(ctx, t);
-	}
-	return status;
-}
-
-static enum ql_status make_turn(struct ql_ctx *ctx, const struct ql_call *call, const struct sizes *s,
-	const int64_t *start, struct turn *turn, struct ql_tensor **table)
-{
-	int64_t rows = s->batches * s->queries;
-	enum ql_status status;
-
-	*turn = (struct turn){.on = ql_call_attr(call, "rope") != NULL,
-		.halves = !strcmp(ql_call_string(call, "rope", "pairs"), "half")};
-	if (!turn->on)
-		return QL_OK;
-	turn->n = ql_call_int(call, "dims", s->d);
-	status = ql_tensor_new(ctx, QL_float32, 3, (const int64_t[]){2, rows, turn->n / 2}, table);
-	if (status)
-		return status;
-	turn->cosine = ql_tensor_data(*table);
-	turn->sine = turn->cosine + rows * (turn->n / 2);
-	if (call->n_in > COS)
-		return copy_turn(ctx, call, s, start, turn);
-	compute_turn(s, start, ql_call_float(call, "base", 10000), turn);
-	return QL_OK;
-}
-
-/* Differences are sums with a negated sine: compilers join a difference beside a sum to one instruction that rounds once. */
-static void turn_head(const struct turn *turn, int64_t row, int64_t d, const float *x, float *y)
-{
-	int64_t half = turn->n / 2, step = turn->halves ? 1 : 2, other = turn->halves ? half : 1;
-	const float *c = turn->cosine + row * half, *sine = turn->sine + row * half;
-
-	memcpy(y, x, (size_t)d * sizeof(*y));
-	for (int64_t i = 0; turn->on && i < half; i++) {
-		float a = x[i * step], b = x[i * step + other], less = -sine[i];
-		float first = a * c[i], second = b * less, third = b * c[i], fourth = a * sine[i];
-
-		y[i * step] = first + second;
-		y[i * step + other] = third + fourth;
-	}
-}
-
-/* Gives x (b, t, heads * d), turned or not, as (b, t, heads, d), or by_head as (b, heads, t, d). */
-static enum ql_status turned(struct ql_ctx *ctx, struct ql_tensor *x, const struct turn *turn, const struct sizes *s,
-	int64_t heads, bool by_head, struct ql_tensor **out)
-{
-	struct ql_tensor *from = NULL;
-	enum ql_status status = ql_dense_of(ctx, x, QL_float32, &from);
-	int64_t t = s->queries, d = s->d;
-
-	if (!status)
-		status = ql_tensor_new(ctx, QL_float32, 4,
-			by_head ? (const int64_t[]){s->batches, heads, t, d}
-				: (const int64_t[]){s->batches, t, heads, d},
-			out);
-	if (!status) {
-		const float *in = ql_tensor_data(from);
-		float *to = ql_tensor_data(*out);
-
-		for (int64_t r = 0; r < s->batches * t; r++)
-			for (int64_t h = 0; h < heads; h++)
-				turn_head(turn, r, d, in + (r * heads + h) * d,
-					to + (by_head ? ((r / t * heads + h) * t + r % t) * d : (r * heads + h) * d));
-	}
-	ql_tensor_release(ctx, from);
 	return status;
 }
 
 /* ---- writing ---- */
 
 /* Rows of floats (b, h, t, d) behind those that are there. */
-static void write_floats(struct ql_tensor *cache, const struct sizes *s, const int64_t *start, const float *x)
+static void write_floats(
+	struct ql_tensor *cache, const struct ql_attention_sizes *s, const int64_t *start, const float *x)
 {
 	for (int64_t b = 0; b < s->batches; b++)
 		for (int64_t h = 0; h < s->shared; h++)
@@ -293,61 +122,8 @@ static void write_floats(struct ql_tensor *cache, const struct sizes *s, const i
 					1, s->d, x + ((b * s->shared + h) * s->queries + t) * s->d);
 }
 
-/* The positions first.. of row b; all rows for b < 0. */
-static enum ql_status part_of(
-	struct ql_ctx *ctx, const struct ql_tensor *t, int64_t b, int64_t first, int64_t n, struct ql_tensor **out)
-{
-	struct ql_tensor *row = NULL;
-	enum ql_status status =
-		b < 0 ? ql_tensor_alias(ctx, t, &row) : ql_view_narrow(ctx, "cachedattention", t, 0, b, 1, &row);
-
-	if (!status)
-		status = ql_view_narrow(ctx, "cachedattention", row, 2, first, n, out);
-	ql_tensor_release(ctx, row);
-	return status;
-}
-
-static enum ql_status copy_params(struct ql_ctx *ctx, struct ql_tensor *to, const struct ql_tensor *from)
-{
-	struct ql_tensor *into[3] = {to->q->scale, to->q->zero_point, to->q->shift};
-	struct ql_tensor *of[3] = {from->q->scale, from->q->zero_point, from->q->shift};
-	enum ql_status status = QL_OK;
-
-	for (int i = 0; i < 3 && !status; i++)
-		if (into[i] && of[i]) {
-			status = ql_tensor_copy(ctx, into[i], of[i]);
-			into[i]->storage->version++;
-		}
-	return status;
-}
-
-static enum ql_status copy_codes(
-	struct ql_ctx *ctx, struct ql_tensor *cache, const struct ql_tensor *codes, int64_t b, int64_t first)
-{
-	struct ql_tensor *to = NULL, *from = NULL;
-	enum ql_status status = part_of(ctx, cache, b, first, codes->shape[2], &to);
-
-	if (!status)
-		status = part_of(ctx, codes, b, 0, codes->shape[2], &from);
-	if (!status)
-		status = ql_tensor_copy(ctx, to, from);
-	if (!status)
-		status = copy_params(ctx, to, from);
-	ql_tensor_release(ctx, to);
-	ql_tensor_release(ctx, from);
-	return status;
-}
-
-static bool uniform(const int64_t *start, int64_t n)
-{
-	for (int64_t b = 1; b < n; b++)
-		if (start[b] != start[0])
-			return false;
-	return true;
-}
-
-static enum ql_status store(struct ql_ctx *ctx, struct ql_tensor *cache, const struct sizes *s, const int64_t *start,
-	struct ql_tensor *x, const struct ql_value *spec)
+static enum ql_status store(struct ql_ctx *ctx, struct ql_tensor *cache, const struct ql_attention_sizes *s,
+	const int64_t *start, struct ql_tensor *x, const struct ql_value *spec)
 {
 	struct ql_tensor *codes = NULL;
 	enum ql_status status;
@@ -362,11 +138,11 @@ static enum ql_status store(struct ql_ctx *ctx, struct ql_tensor *cache, const s
 			       codes->q->scheme != cache->q->scheme))
 		status = ql_fail(ctx, QL_ERR_ARGUMENT,
 			"cachedattention: wanted kspec and vspec of the codes in the caches, got another");
-	if (!status && uniform(start, s->batches))
-		status = copy_codes(ctx, cache, codes, -1, start[0]);
+	if (!status && ql_starts_agree(start, s->batches))
+		status = ql_cache_put(ctx, cache, codes, -1, 2, start[0]);
 	else
 		for (int64_t b = 0; b < s->batches && !status; b++)
-			status = copy_codes(ctx, cache, codes, b, start[b]);
+			status = ql_cache_put(ctx, cache, codes, b, 2, start[b]);
 	ql_tensor_release(ctx, codes);
 	return status;
 }
@@ -377,7 +153,7 @@ static struct ql_cached_rows rows_in(const struct ql_tensor *cache, const struct
 {
 	return (struct ql_cached_rows){ql_dtypes[cache->dtype].bits < 8 ? NULL : ql_tensor_data(cache),
 		cache->stride[0], cache->stride[1], cache->stride[2], cache->dtype, decoder, cache->shape[1],
-		cache->shape[2]};
+		cache->shape[2], NULL};
 }
 
 static enum ql_status open_decoder(struct ql_ctx *ctx, struct ql_tensor *cache, struct ql_decoder **d)
@@ -453,8 +229,8 @@ static enum ql_status many(struct ql_ctx *ctx, struct ql_call *call, const struc
 	return status;
 }
 
-static enum ql_status attend(struct ql_ctx *ctx, struct ql_call *call, const struct sizes *s, const int64_t *start,
-	const struct ql_tensor *q)
+static enum ql_status attend(struct ql_ctx *ctx, struct ql_call *call, const struct ql_attention_sizes *s,
+	const int64_t *start, const struct ql_tensor *q)
 {
 	struct ql_cached a = {.batches = s->batches,
 		.heads = s->heads,
@@ -469,23 +245,23 @@ static enum ql_status attend(struct ql_ctx *ctx, struct ql_call *call, const str
 		.y = ql_tensor_data(call->out[0])};
 
 	call->path = call->in[CACHE_K]->q ? ql_dtype_name(call->in[CACHE_K]->dtype) : "float32";
-	return s->queries >= FEW && uniform(start, s->batches) ? many(ctx, call, &a) : few(ctx, call, &a);
+	return s->queries >= FEW && ql_starts_agree(start, s->batches) ? many(ctx, call, &a) : few(ctx, call, &a);
 }
 
 /* q is turned, and k and v are in the caches. */
-static enum ql_status prepare(
-	struct ql_ctx *ctx, struct ql_call *call, const struct sizes *s, const int64_t *start, struct ql_tensor **q)
+static enum ql_status prepare(struct ql_ctx *ctx, struct ql_call *call, const struct ql_attention_sizes *s,
+	const int64_t *start, struct ql_tensor **q)
 {
 	struct ql_tensor *table = NULL, *k = NULL, *v = NULL;
-	struct turn turn, none = {0};
-	enum ql_status status = make_turn(ctx, call, s, start, &turn, &table);
+	struct ql_turn turn, none = {0};
+	enum ql_status status = ql_turn_make(ctx, call, s, start, &turn, &table);
 
 	if (!status)
-		status = turned(ctx, call->in[Q], &turn, s, s->heads, false, q);
+		status = ql_turn_heads(ctx, call->in[Q], &turn, s, s->heads, false, q);
 	if (!status)
-		status = turned(ctx, call->in[K], &turn, s, s->shared, true, &k);
+		status = ql_turn_heads(ctx, call->in[K], &turn, s, s->shared, true, &k);
 	if (!status)
-		status = turned(ctx, call->in[V], &none, s, s->shared, true, &v);
+		status = ql_turn_heads(ctx, call->in[V], &none, s, s->shared, true, &v);
 	if (!status)
 		status = store(ctx, call->in[CACHE_K], s, start, k, ql_call_attr(call, "kspec"));
 	if (!status)
@@ -499,11 +275,11 @@ static enum ql_status prepare(
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_tensor *starts = NULL, *q = NULL;
-	struct sizes s;
+	struct ql_attention_sizes s;
 	enum ql_status status = sizes_of(ctx, call, &s);
 
 	if (!status)
-		status = read_starts(ctx, call, &s, &starts);
+		status = ql_turn_starts(ctx, call, &s, &starts);
 	if (!status && s.batches && s.queries) {
 		status = prepare(ctx, call, &s, ql_tensor_data(starts), &q);
 		if (!status)

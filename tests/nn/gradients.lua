@@ -408,7 +408,7 @@ local straight = {
 -- Results that are not real numbers, or no tensor to differentiate by.
 local without = {}
 for names, reason in pairs {
-	['argmax argmin nonzero sample'] = 'positions', cachedattention = 'of generation', gptq = 'codes', unique = 'of values that may be equal', ['any all eq ne lt le gt ge isnan isfinite isinf'] = 'truth values',
+	['argmax argmin nonzero sample'] = 'positions', cachedattention = 'of generation', recentattention = 'of generation', gptq = 'codes', unique = 'of values that may be equal', ['any all eq ne lt le gt ge isnan isfinite isinf'] = 'truth values',
 	['band bor bxor bnot shl shr'] = 'integers only', ['onehot integerlstm'] = 'of integers',
 	['zeros ones empty full arange linspace eye rand randn randint'] = 'made of nothing',
 } do
