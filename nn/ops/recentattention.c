@@ -15,7 +15,8 @@
 #include "tensor/ops/ops.h"
 #include "tensor/view.h"
 
-#define FEW 8 /* queries that decode what they read; for more, all codes are decoded once */
+#define FEW 8           /* queries that decode what they read; for more, all codes are decoded once, */
+#define SMALL (1 << 17) /* and so are so few */
 
 enum { Q, K, V, CACHE_K, CACHE_V, RING_K, RING_V, STARTS, COS };
 
@@ -234,7 +235,7 @@ static enum ql_status open_side(struct ql_ctx *ctx, struct side *side, const str
 
 	for (int64_t b = 0; b < a->batches; b++)
 		most = ql_max64(most, ql_cached_coded(&side->late, a->seen[b] + a->queries));
-	if (from->q && a->queries >= FEW) {
+	if (from->q && (a->queries >= FEW || a->batches * most * side->late.wide <= SMALL)) {
 		status = ql_view_narrow(ctx, "recentattention", from, 1, 0, most, &part);
 		if (!status)
 			status = ql_dense_of(ctx, part, QL_float32, kept);

@@ -38,6 +38,34 @@ it('models and formats', function()
 	assert(bench.generate(m, with {})[1].rate > 0 and m.training)
 end)
 
+it('both modes of the codes of a model; bytes of caches', function()
+	local shape = {vocab = 64, d = 32, heads = 4, kvheads = 2, layers = 2, ff = 64, context = 64}
+	local m = nn.Transformer(shape):eval()
+	local q = m:quantize {mode = 'weight_only', weight = 'int4:32', log = false}
+	local ids = tensor {{1, 5, 9}, dtype = 'int64'}
+	local want, dynamic = q(ids), m:quantize {mode = 'dynamic', weight = 'int4:32', log = false}(ids)
+	local seen, internal = {}, debug.getregistry()['quoll.internal']
+	local decoder = internal.import 'nn/base/decoder'
+	local new = decoder.new
+	decoder.new = function(model, ...)
+		seen[#seen + 1] = model(ids)
+		return new(model, ...)
+	end
+	local good, r = pcall(bench.generate, q, with {mode = {'dynamic', 'weight_only'}, kv = {k = 'uint4/2:4+min', v = 'uint4/3:16+min', recent = 4}})
+	decoder.new = new
+	assert(good, r)
+	assert(#r == 2 and r[1].mode == 'dynamic' and r[2].mode == 'weight_only' and r[1].bytes == r[2].bytes and #seen == 4)
+	assert(seen[1]:eq(dynamic):all():item() and seen[4]:eq(want):all():item() and q(ids):eq(want):all():item() and not want:eq(dynamic):all():item())
+	assert(r[1].kv == 'k=uint4/2:4+min v=uint4/3:16+min recent=4')
+	assert(r[1].cache == 2 * (8 + 16 * 4 / 4 + 8 + 4)) -- two layers: codes, a scale and a minimum of 16 bits for each block
+	assert(r[1].read == r[1].bytes + r[1].cache * (8 + 2 + 2))
+	local b = bench.generate(m, with {batch = 2})[1]
+	assert(b.cache == 2 * 2 * 16 * 4 and b.read == b.bytes / 2 + b.cache * 12 and b.mode == nil and b.kv == 'float32')
+	refused('generate: mode: wanted a model quantized in mode weight_only or dynamic', bench.generate, m, with {mode = 'dynamic'})
+	refused("generate: mode: item 2: wanted dynamic or weight_only, got 'static'", bench.generate, q, with {mode = {'dynamic', 'static'}})
+	refused('generate: input: wanted mode= with it for a model, got none', bench.generate, q, with {input = 'int8'})
+end)
+
 it('refusals', function()
 	local m = nn.Transformer {vocab = 20, d = 16, heads = 2, layers = 1, ff = 16, context = 16}
 	refused('generate: wanted a prompt and steps within the context of 16 tokens, got 20', bench.generate, m, with {prompt = 20})

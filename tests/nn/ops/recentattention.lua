@@ -126,6 +126,25 @@ it('a row alone, rows at different places, threads', function()
 	assert(y[1]:eq(both:narrow(2, 8, 9)[1]):all():item() and y[2]:eq(both:narrow(2, 14, 9)[2]):all():item())
 end)
 
+it('many codes are decoded where they are read, with the same bits', function()
+	local n, wide, spec = 300, 512, 'uint4/2:32+min'
+	local q, k, v = tensor.randn(1, n, wide), tensor.randn(1, n, wide), tensor.randn(1, n, wide)
+	local first
+	for _, parts in ipairs {{n}, {290, 1, 7, 2}} do
+		local kc, vc = tensor.zeros {1, n, wide}:quantize(spec), tensor.zeros {1, n, wide}:quantize 'uint3/3:32+min'
+		local kring, vring, at, list = tensor.zeros {1, 33, wide}, tensor.zeros {1, 2, wide}, 0, {}
+		for _, t in ipairs(parts) do
+			local function part(x_) return x_:narrow(2, at + 1, t) end
+			list[#list + 1] = nn.recentattention(part(q), part(k), part(v), kc, vc, kring, vring, together(at, 1),
+				{heads = 8, recent = 2, kspec = spec, vspec = 'uint3/3:32+min', rope = 'half'})
+			at = at + t
+		end
+		local y = tensor.cat(list, {axis = 2})
+		first = first or y
+		assert(y:eq(first):all():item())
+	end
+end)
+
 it('bad input', function()
 	local SPEC = 'uint4/2:4+min'
 	local k, kring = room(SPEC, 0)
