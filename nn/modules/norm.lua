@@ -101,6 +101,7 @@ and bias is added. A list of sizes is that of the last axes, which are one row.]
 		return x:layernorm(self.weight, {eps = self.eps, axes = self.axes or nil, out = out})
 	end,
 	scaled = {'weight', 'bias'},
+	turns = function(self) return not self.axes and 'mean' end,
 	node = {op = 'layernorm', attrs = {eps = true, axes = true}, tensors = {'weight', 'bias'}},
 	adopt = function(self, attrs)
 		self.eps, self.axes = attrs.eps or 1e-5, (attrs.axes or 1) > 1 and attrs.axes
@@ -212,6 +213,7 @@ return module.define(nn, {
 		return x:rmsnorm(self.weight, {eps = self.eps, out = out})
 	end,
 	scaled = {'weight'},
+	turns = function() return 'length' end,
 	node = {op = 'rmsnorm', attrs = {eps = true}, tensors = {'weight'}},
 	adopt = function(self, attrs) self.eps = attrs.eps or 1e-5 end,
 	describe = describe,

@@ -24,6 +24,14 @@ local function feed_forward(o)
 		{gate = nn.Linear(o.d, o.ff, inner), up = nn.Linear(o.d, o.ff, inner), down = nn.Linear(o.ff, o.d, inner)})
 end
 
+-- Its layers that read the stream, and the one that writes to it.
+local function feed_forward_ends(ff)
+	local layers = {}
+	for i, entry in ipairs(module.children(ff)) do layers[i] = entry.module end
+	if rawget(ff, 'gate') then return {ff.gate, ff.up}, ff.down end
+	return {layers[1]}, layers[#layers]
+end
+
 -- The window of a block: that of all, or its own in a list, in which 0 is none.
 local function window_of(o, number)
 	local window = o.window
@@ -49,6 +57,11 @@ local block = {
 		return module.add(self, 'add2', x, self.dropout(self.ff(self.norm2(x))))
 	end,
 	sites = {add1 = {'input', 'attended'}, add2 = {'middle', 'fed'}},
+	stream = function(self)
+		local attention, layers, last = self.attention, feed_forward_ends(self.ff)
+		return {readers = {{norm = self.norm1, layers = {attention.query, attention.key, attention.value}}, {norm = self.norm2, layers = layers}},
+			writers = {attention.out, last}}
+	end,
 }
 local kinds = {}
 module.define(kinds, block)
@@ -135,6 +148,17 @@ print(m(tensor{{1, 5, 3}, dtype='int32'}):size())  --> 1 3 10]],
 		return self.head(self.norm(x))
 	end,
 	sites = {add1 = {'embedded', 'positions'}},
+	stream = function(self)
+		local all = {size = self.d, tables = {{self.embedding, 'weight'}}, readers = {}, writers = {}}
+		if self.positions then all.tables[2] = {self, 'positions'} end
+		for i = 1, self.layers do
+			local one = module.class_of(self[i]).stream(self[i])
+			table.move(one.readers, 1, #one.readers, #all.readers + 1, all.readers)
+			table.move(one.writers, 1, #one.writers, #all.writers + 1, all.writers)
+		end
+		all.readers[#all.readers + 1] = {norm = self.norm, layers = {self.head}}
+		return all
+	end,
 	-- One cache for each block. A function `wanted` in it picks the positions whose logits are computed.
 	cache = function(self, b, n, kv)
 		local list = {at = kvcache.begin(b, module.device(self))}

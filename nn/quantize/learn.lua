@@ -323,6 +323,7 @@ function learn.run(m, plan, names, o)
 			needs = needs or method.needs_data(item.chain)
 		end
 	end
+	change.check(m, plan, names)
 	local _ <close> = internal.nograd()
 	local _ <close> = fit.in_mode(m, false)
 	local _ <close> = internal.ordered()

@@ -13,6 +13,7 @@ local rules = internal.import 'nn/quantize/rules'
 local sites = internal.import 'nn/quantize/sites'
 internal.import 'nn/quantize/equalize'
 internal.import 'nn/base/modes'
+internal.import 'nn/quantize/streams'
 local fail, describe = base.fail, base.describe
 local methods, method = module.methods, module.method
 
