@@ -78,7 +78,7 @@ end
 -- Whether the block gives the same with other factors.
 local function holds(block, f)
 	local before = result_of(block)
-	local s = (tensor.arange(1, f.size):to 'float32' * 1.7):sin():exp()
+	local s = (tensor.arange(1, f.size, {device = before:device()}):to 'float32' * 1.7):sin():exp()
 	local weights, changed = {}, table.move(f.stage, 1, #f.stage, 1, {})
 	changed[#changed + 1] = f.owner
 	for i, t in ipairs(changed) do weights[i] = {t.float, t.factor, t.divisor} end

@@ -16,7 +16,7 @@ end
 local function factor(h, damp)
 	local n = h:size(1)
 	local mean = h:diag():mean():item()
-	local eye = tensor.eye(n):to 'float64'
+	local eye = tensor.eye(n, {device = h:device()}):to 'float64'
 	while damp <= MOST do
 		local good, u = pcall(h.inversefactor, h + eye * (damp * mean))
 		if good then return u, damp end
