@@ -28,5 +28,6 @@ for _, name in ipairs(#arg > 0 and arg or ORDER) do
 	local section = assert(loadfile(here .. 'ptq_methods/' .. name .. '.lua'))(here, tools)
 	print('== ' .. name)
 	local good, why = pcall(section)
-	if not good and type(why) == 'string' and why:find 'skipped: ' then print(why:match 'skipped: .*') elseif not good then error(why, 0) end
+	local skipped = not good and type(why) == 'string' and why:match 'skipped: .*'
+	if skipped then print(skipped) elseif not good then error(why, 0) end
 end

@@ -39,6 +39,7 @@ return function()
 	local texts = tools.own_texts(m, 1, 32)
 	for _, one in ipairs {{'gptq', 3}, {{'mse', {'gptq', act = true}}}, {{'autoround', steps = 200}, 60}} do
 		t:add {what = 'stories260K, int4:32, 32 texts', method = one[1], goal = one[2], once = true, of = function()
+			collectgarbage()
 			tensor.memory 'reset'
 			local start = tensor.memory().now
 			local took = seconds(function() m:quantize {mode = 'weight_only', weight = 'int4:32', method = one[1], data = texts, log = false} end)

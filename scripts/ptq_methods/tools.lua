@@ -62,7 +62,8 @@ function methods:add(r)
 	if gone or r.missing then return put(self, {r.what, label, 'missing: ' .. (gone or r.missing), '', '', r.goal or '-', '-', ''}) end
 	local sum, low, high, n, note = 0, math.huge, -math.huge, r.once and 1 or tools.seeds, nil
 	for seed = 1, n do
-		local value, more = r.of(seed)
+		local good, value, more = pcall(r.of, seed)
+		if not good then return put(self, {r.what, label, 'cannot: ' .. tostring(value):gsub('^%S+:%d+: ', ''):gsub('\n.*', ''), '', '', r.goal or '-', '-', ''}) end
 		sum, low, high, note = sum + value, math.min(low, value), math.max(high, value), more or note
 	end
 	local form = '%.' .. (self.o.digits or 2) .. 'f'
