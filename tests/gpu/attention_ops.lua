@@ -96,7 +96,8 @@ it('a Transformer generates there with its cache', function()
 	print(got:device() == D, got:to 'cpu':eq(wanted):all():item(), kernels 'attention')  --> true	true	float32 attention, float32 attention_few
 	print(kernels 'zeros':match 'float32 construct')  --> float32 construct
 	local rows = {{1, 5, 3}, {7}, {2, 2, 4, 6, 8}}
-	for _, o in ipairs {{steps = 24, ends = true}, {steps = 6, ends = true, kv = 'int8'}, {steps = 6, ends = true, kv = 'float16', temperature = 0.8, topp = 0.9, repetition = 1.2, seed = 3}} do
+	for _, o in ipairs {{steps = 24, ends = true}, {steps = 6, ends = true, kv = 'int8'}, {steps = 9, ends = true, kv = {k = 'uint4/2:4+min', v = 'uint4/3:16+min', recent = 2}},
+		{steps = 6, ends = true, kv = 'float16', temperature = 0.8, topp = 0.9, repetition = 1.2, seed = 3}} do
 		local there, why = m:generate(rows, o)
 		local here, reasons = m:clone():to 'cpu':generate(rows, o)
 		for i = 1, #rows do assert(there[i]:device() == D and there[i]:to 'cpu':eq(here[i]):all():item() and why[i] == reasons[i]) end
@@ -104,6 +105,22 @@ it('a Transformer generates there with its cache', function()
 	local p = m:prompt({1, 5, 3, 2}, {kv = 'int8'})
 	local after, whole = m:generate({1, 5, 3, 2, 4}, {steps = 4, prompt = p}), m:generate({1, 5, 3, 2, 4}, {steps = 4, kv = 'int8'})
 	assert(after:eq(whole):all():item())
+end)
+
+it('recentattention writes codes, scales and floats there', function()
+	tensor.seed(5)
+	local x, k, v, spec = tensor.randn(2, 9, 32), tensor.randn(2, 9, 16), tensor.randn(2, 9, 16), 'uint4/2:4+min'
+	local here = {tensor.zeros {2, 9, 16}:quantize(spec), tensor.zeros {2, 9, 16}, tensor.zeros {2, 4, 16}, tensor.zeros {2, 1, 16}}
+	local there, o = {}, {heads = 4, rope = 'half', kspec = spec, recent = 1}
+	for i, t in ipairs(here) do there[i] = t:to(D) end
+	for _, at in ipairs {0, 4} do
+		local function part(t) return t:narrow(2, at + 1, 4) end
+		local starts = tensor {at, at, dtype = 'int64'}
+		local a = nn.recentattention(part(x), part(k), part(v), here[1], here[2], here[3], here[4], starts, o)
+		local b = nn.recentattention(part(x):to(D), part(k):to(D), part(v):to(D), there[1], there[2], there[3], there[4], starts:to(D), o)
+		assert(b:to 'cpu':eq(a):all():item() and there[1]:to 'cpu':dequantize():eq(here[1]:dequantize()):all():item())
+		for i = 2, 4 do assert(there[i]:to 'cpu':eq(here[i]):all():item()) end
+	end
 end)
 
 it('cachedattention writes codes and their scales there', function()

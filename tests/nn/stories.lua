@@ -73,3 +73,12 @@ local pipe = io.popen(('"/proc/$PPID/exe" %sscripts/stories.lua 2>&1'):format(fo
 local text = pipe:read 'a'
 pipe:close()
 assert(text:find 'float32 +3.506 ' and text:find 'int8/1 +3.50' and text:find 'int4:32 +4%.%d+ ' and text:find 'dynamic +3.5', text)
+it('codes of keys and values: by channel and by token', function()
+	local function more(kv) return (m:evaluate(batches, {metric = 'perplexity', log = false, kv = kv}).perplexity / float - 1) * 100 end
+	local function both(bits, recent) return {k = ('uint%d/2:32+min'):format(bits), v = ('uint%d/3:32+min'):format(bits), recent = recent} end
+	assert(math.abs(more 'float32') < 1e-4)
+	local eight, four, three = more(both(8)), more(both(4)), more(both(3)) -- measured -0.01, +0.44, +2.52
+	assert(eight <= 0.1 and four <= 1 and three <= 4, ('%.2f %.2f %.2f'):format(eight, four, three))
+	assert(more(both(4, 32)) <= 0.2) -- +0.04
+	assert(more 'uint4:8+min' > 30) -- a scale and a minimum for each position of a head, as of keys, too: +46
+end)
