@@ -135,6 +135,22 @@ function modes.static(m, q, x)
 	return module.class_of(m).compute(m, codes(x, q.input), m.weight, q.output)
 end
 
+-- A mode whose layers may have float columns beside their codes: both products are added before the activation.
+local function with_floats(mode)
+	return function(m, q, x)
+		local class = module.class_of(m)
+		if not (class.divide and rawget(m, 'outliers')) then return mode(m, q, x) end
+		local act, inner, floats = m.act, class.divide(m, x)
+		local y
+		do
+			local _ <close> = internal.fields {m, 'act', false}
+			y = mode(m, q, inner) + floats
+		end
+		return act and y[act](y) or y
+	end
+end
+modes.weight_only, modes.dynamic = with_floats(modes.weight_only), with_floats(modes.dynamic)
+
 -- Integers in the forward pass; the gradient ignores rounding: the tape keeps the codes and decodes them for dX and dW.
 function modes.train(m, q, x)
 	return compute(m, x, codes(x, q.input), m.weight:quantize(q.weight))

@@ -82,6 +82,7 @@ function methods.dequantize(m)
 		end
 		if q then n = before + 1 end
 		if n > before and module.class_of(inner).in_order then inner:in_order() end
+		if n > before and module.class_of(inner).join then inner:join() end
 		rawset(inner, 'quantized', nil)
 		rawset(inner, 'frozen', nil)
 		rawset(inner, 'said', nil)

@@ -19,6 +19,7 @@ print(m(tensor.ones(4, 3)):size())  --> 4 2]],
 		local function uniform(...) return tensor.rand(...):mul_(2 * bound):sub_(bound) end
 		module.parameter(self, 'weight', initial.of(uniform, outputs, inputs))
 		self.act, self.bias, self.order = false, false, false
+		self.outliers, self.kept, self.floats = false, false, false
 		if options.bias ~= false then module.parameter(self, 'bias', initial.of(uniform, outputs)) end
 	end,
 	weights = {'weight'}, in_parts = true, reads_codes = true,
@@ -45,11 +46,45 @@ print(m(tensor.ones(4, 3)):size())  --> 4 2]],
 		module.forget(self, 'order')
 		self.order = false
 	end,
+	-- Columns of the weight that stay float beside codes of the others (LLM.int8, arXiv 2208.07339): at has their numbers (from 1), floats is (outputs,
+	-- columns). Inputs of these columns are 0 for the codes.
+	buffers = {outliers = true, kept = true, floats = true},
+	set_apart = function(self, at, floats)
+		local row = {device = 'cpu'}
+		for i = 1, self.weight:size(2) do row[i] = 1 end
+		for _, i in ipairs(at) do row[i] = 0 end
+		local device = floats:device()
+		module.buffer(self, 'outliers', tensor {at, dtype = 'int32'}:view(#at):to(device))
+		module.buffer(self, 'kept', tensor(row):to(device))
+		module.buffer(self, 'floats', floats)
+	end,
+	-- What the codes get, and the product of the float columns; x and nil without these.
+	divide = function(self, x)
+		if not self.outliers then return x end
+		x = module.real(x)
+		local function cast(t) return t:dtype() == x:dtype() and t or t:to(x:dtype()) end
+		return x * cast(self.kept), x:indexselect(-1, self.outliers):linear(cast(self.floats))
+	end,
+	-- The float columns of a float weight in their places.
+	join = function(self)
+		if not self.outliers then return end
+		local w = self.weight:detach() * self.kept
+		local at, one = self.outliers:to 'cpu':totable(), self.floats:detach()
+		for i, column in ipairs(at) do w:narrow(2, column, 1):copy_(one:narrow(2, i, 1)) end
+		module.set_tensor(self, 'weight', w)
+		for _, field in ipairs {'outliers', 'kept', 'floats'} do
+			module.forget(self, field)
+			self[field] = false
+		end
+	end,
 	-- of a node of a graph
 	node = {op = 'linear', attrs = {act = true}, tensors = {'weight', 'bias'}},
-	adopt = function(self, attrs) self.act, self.order = attrs.act or false, false end,
+	adopt = function(self, attrs)
+		self.act, self.order = attrs.act or false, false
+		self.outliers, self.kept, self.floats = false, false, false
+	end,
 	describe = function(self)
-		return ('%d, %d%s%s%s'):format(self.weight:size(2), self.weight:size(1), self.bias and '' or ', bias=false',
-			self.act and ', act=' .. self.act or '', self.order and ', order' or '')
+		return ('%d, %d%s%s%s%s'):format(self.weight:size(2), self.weight:size(1), self.bias and '' or ', bias=false',
+			self.act and ', act=' .. self.act or '', self.order and ', order' or '', self.outliers and (', %d float columns'):format(self.outliers:size(1)) or '')
 	end,
 })

@@ -80,16 +80,17 @@ end
 -- The codes that the chain of a target gives; rounding where it is better for the target's own outputs.
 local function decide(t, block)
 	local link = codes_link(t)
-	prepare(t, block)
 	local plain = t.float:quantize(t.first_spec)
+	local before = t:error(plain)
+	prepare(t, block)
 	local q, why = link.method.run(t, link.options, block)
 	q = q or t.weight:quantize(t.spec)
 	t:say(why)
-	local before, after = t:error(plain), t:error(q)
+	local after = t:error(q)
 	if after > before then
 		t:say(('%s was worse than rounding: rounded'):format(method.text(t.chain)))
 		t:unbias()
-		q, after = plain, before
+		q, after, t.apart = plain, before, nil
 	end
 	t.row.noise, t.row.error = after, db(t.row.signal, after)
 	t:put(q)

@@ -210,7 +210,12 @@ local function restore_model(s, all)
 			local field = name:sub(1, #prefix) == prefix and name:sub(#prefix + 1) or ''
 			if field ~= '' and not field:find('.', 1, true) then
 				local value = all[name]:to(device):clone()
-				if rawget(inner, field) then module.set_tensor(inner, field, value) else module.parameter(inner, field, value) end
+				local buffers = module.class_of(inner).buffers or {}
+				if rawget(inner, field) then
+					module.set_tensor(inner, field, value)
+				else
+					(buffers[field] and module.buffer or module.parameter)(inner, field, value)
+				end
 			end
 		end
 	end)

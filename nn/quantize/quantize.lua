@@ -116,7 +116,8 @@ local function quantize_weights(name, layer, q, made, chosen)
 		before, after, count = before + weight:nbytes(), after + codes:nbytes(), count + weight:nelem()
 		rawset(layer, field, codes)
 	end
-	return before, after, count
+	local floats = module.class_of(layer).set_apart and rawget(layer, 'floats') -- columns beside the codes
+	return before, after + (floats and floats:nbytes() + layer.outliers:nbytes() or 0), count
 end
 
 -- {lo=, hi=} of each calibrated input, false for others.

@@ -102,9 +102,15 @@ end
 
 ---------------------------------------------------------------- its errors
 
+-- What the layer computes with for codes (or values) of the weight: columns that are apart stay float.
+function methods.real(t, q)
+	q = module.real(q)
+	return t.apart and tensor.where(t.apart.mask, t.float, q) or q
+end
+
 -- The squared error that codes (or values) in place of the weight cause in the outputs or, without data, in the weight.
 function methods.error(t, q)
-	local e = t.float - module.real(q)
+	local e = t.float - t:real(q)
 	return t.h and moments.error(t.h, e) or e:to 'float64':square():sum():item()
 end
 
@@ -137,7 +143,7 @@ function methods.shaped(t, w) return sized(t, w) end
 
 -- Replaces the weight that the block computes with.
 function methods.put(t, w)
-	w = sized(t, module.real(w))
+	w = sized(t, t:real(w))
 	for _, child in ipairs(t.children) do module.set_tensor(child, t.place, w) end
 end
 
@@ -148,8 +154,24 @@ function methods.divide(t, s)
 	t.weight = t.float
 end
 
+-- Columns of these numbers stay float beside the codes of the others, which need not make up for them.
+function methods.set_apart(t, at)
+	local row = {}
+	for i = 1, t.weight:size(2) do row[i] = 0 end
+	for _, i in ipairs(at) do row[i] = 1 end
+	row = tensor(row):to(t.weight:device())
+	t.apart, t.weight = {at = at, mask = row:gt(0):view(1, row:size(1))}, t.weight * (1 - row):view(1, row:size(1))
+	if t.h then
+		local rest = 1 - row:to 'float64'
+		t.h = t.h * rest:view(1, row:size(1)) * rest:view(row:size(1), 1)
+	end
+end
+
 -- The weight as it was at first.
-function methods.restore(t) t.float, t.weight, t.spec, t.factor, t.divisor = t.first, t.first, t.first_spec, nil, nil end
+function methods.restore(t)
+	t.float, t.weight, t.spec, t.factor, t.divisor = t.first, t.first, t.first_spec, nil, nil
+	t.apart = nil
+end
 
 local function set_bias(child, bias)
 	if child.bias then
@@ -192,6 +214,7 @@ end
 -- Writes a new bias, and the weight if it has got factors, to the layer of the model.
 function methods.keep(t)
 	if t.factor or t.divisor then module.set_tensor(t.item.layer, t.item.field, sized(t, t.float)) end
+	if t.apart then t.class.set_apart(t.item.layer, t.apart.at, t.float:indexselect(2, tensor {t.apart.at, dtype = 'int32'}:view(#t.apart.at):to(t.float:device()))) end
 	if not t.bias then return end
 	if t.item.layer.bias then module.set_tensor(t.item.layer, 'bias', t.bias) else module.parameter(t.item.layer, 'bias', t.bias) end
 end
