@@ -53,6 +53,7 @@ print(m(tensor.ones(2, 3, 16, 16)):size())  --> 2 8 16 16]],
 		if options.bias ~= false then module.parameter(self, 'bias', tensor.rand(outputs):mul_(2 * bound):sub_(bound)) end
 	end,
 	weights = {'weight'}, in_parts = true, takes_flat = true,
+	resized = function(self) self.sizes = {self.weight:size()} end,
 	scaled = {'weight', 'bias'},
 	columns = columns, column_groups = function(self) return self.geometry.groups or 1 end,
 	-- shape: of a weight that is a matrix of codes

@@ -53,6 +53,7 @@ print(m.fc1 == m[1], m.fc2 == m[3])  --> true true]],
 	init = add_all,
 	forward = function(self, x, ...) return run(self, #self, x, ...) end,
 	sequences = function(self) return {table.move(self, 1, #self, 1, {})} end,
+	resizes = true,
 })
 
 base.doc {name = 'module:add', usage = "m:add(module)  m:add('fc1', module)",
@@ -97,4 +98,5 @@ print(m(tensor.ones(2, 3)):size())  --> 2 3]],
 	end,
 	sites = {add1 = {'body', 'around'}},
 	sequences = function(self) return {table.move(self, 1, self.body, 1, {})} end,
+	resizes = true,
 })

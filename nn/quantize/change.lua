@@ -123,7 +123,7 @@ end
 
 local function apply(m, plan, names)
 	for _, link in ipairs(change.links(plan, names)) do
-		local why = link.method.run(m, link.options)
+		local why = link.method.run(m, link.options, plan)
 		if why then say(plan, why) end
 	end
 end
@@ -142,6 +142,9 @@ function change.run(m, plan, names, inputs)
 	apply(m, plan, names)
 	if noise(m, plan, inputs, floats, rounds) <= rounded then return true end
 	for _, entry in ipairs(before) do module.set_tensor(table.unpack(entry, 1, 3)) end
+	module.walk(m, function(_, inner)
+		if module.class_of(inner).resized then inner:resized() end
+	end)
 	forget_others(m, had)
 	say(plan, 'methods of the whole model made it worse: left out')
 	return false
