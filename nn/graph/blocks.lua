@@ -233,6 +233,15 @@ local function rows_of(g, piece)
 	return batch_axis(g.nodes[name].results[at or 1])
 end
 
+-- What follows a layer where that is a function of each of its results alone: it, or nil.
+local function follows(g, names)
+	local users = #names == 1 and g.users[names[1]] or {}
+	local node = #users == 1 and g.nodes[users[1]]
+	local info = node and #node.inputs == 1 and not ops.user(node.op) and ops.info(node.op)
+	if not info or not info.elementwise or node.attrs.spec or node.attrs.out then return end
+	return function(y) return ops.apply(node.op, {y}, node.attrs)[1] end
+end
+
 function blocks.cut(m, x)
 	local good, g = pcall(internal.import('nn/graph/trace').trace, m, x)
 	if not good then return nil, (tostring(g):gsub('^[^:]*:%d+: ', ''):gsub('\n.*', '')) end
@@ -241,7 +250,8 @@ function blocks.cut(m, x)
 		local own, takes = graph_of(g, piece)
 		local names, nodes, weights = layers_of(g, piece.layers, module.weights(m) ~= nil)
 		list[i] = {name = piece.name, layers = names, nodes = nodes, weights = weights, graph = own, from = piece.from, takes = takes, rows = rows_of(g, piece),
-			make = function() return nn.Graph(own) end, sources = function(of) return sources_of(own, nodes, of) end}
+			make = function() return nn.Graph(own) end, sources = function(of) return sources_of(own, nodes, of) end,
+			follows = function(path) return follows(own, nodes[path]) end}
 	end
 	return list
 end

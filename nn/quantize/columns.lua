@@ -2,14 +2,13 @@
 -- A part of the rows of the columns that a layer multiplies its weight with, drawn at random: the float layer's results for them, and the
 -- columns as they arrive at the same places behind quantized weights.
 local internal = select(2, ...)
-local ops = internal.import 'nn/graph/ops'
 local Columns = {}
 Columns.__index = Columns
 
 local BYTES, LEAST, MOST = 64 << 20, 1024, 16384 -- of the columns that are kept for a layer; rows of them
 
 -- The product of columns, (rows, n) or (groups, rows, n), with a weight (outputs, n), plus a bias.
-function Columns.product(t, x, w, bias)
+function Columns.product(x, w, bias)
 	if x:dim() == 2 then return x:linear(w, bias or nil) end
 	local groups = x:size(1)
 	local y = x:matmul(w:reshape(groups, w:size(1) // groups, w:size(2)):transpose(2, 3))
@@ -20,13 +19,8 @@ end
 local function activation_of(block, t)
 	if t.op then return end
 	local act = rawget(t.children[1], 'act')
-	if act then return function(y) return ops.apply(act, {y}, {})[1] end end
-	local g, names = block.part.graph, block.part.nodes[t.name]
-	local users = g and #names == 1 and g.users[names[1]] or {}
-	local node = #users == 1 and g.nodes[users[1]]
-	local info = node and #node.inputs == 1 and not ops.user(node.op) and ops.info(node.op)
-	if not info or not info.elementwise or node.attrs.spec or node.attrs.out then return end
-	return function(y) return ops.apply(node.op, {y}, node.attrs)[1] end
+	if act then return function(y) return y[act](y) end end
+	return block.part.follows and block.part.follows(t.name)
 end
 
 -- Some rows of columns.
@@ -35,13 +29,13 @@ local function take(c, at) return c:indexselect(-2, at) end
 -- Of the layers of list that have columns: t.sample, with the results of their float weights for what the block reads now.
 function Columns.before(block, list)
 	list = block:with_columns(list)
-	local rows = {}
+	local count = {}
 	block:watch(list, block.values, function(t, ...)
-		t:each_columns(function(c) rows[t] = (rows[t] or 0) + c:size(-2) end, ...)
+		t:each_columns(function(c) count[t] = (count[t] or 0) + c:size(-2) end, ...)
 	end)
 	for _, t in ipairs(list) do
 		local most = math.max(LEAST, math.min(MOST, BYTES // (4 * t.float:size(2) * t:groups())))
-		t.sample = setmetatable({target = t, share = math.min(1, most / math.max(1, rows[t] or 0)), at = {}, y = {}, activation = activation_of(block, t)}, Columns)
+		t.sample = setmetatable({target = t, share = math.min(1, most / math.max(1, count[t] or 0)), at = {}, y = {}, activation = activation_of(block, t)}, Columns)
 	end
 	block:watch(list, block.values, function(t, ...)
 		t:each_columns(function(c)
@@ -49,7 +43,7 @@ function Columns.before(block, list)
 			local at = tensor.randint {math.ceil(s.share * rows), low = 1, high = rows, device = c:device()}
 			s.at[#s.at + 1] = at
 			local bias = not t.op and t.children[1].bias -- an op adds its own behind the sums
-			s.y[#s.y + 1] = Columns.product(t, take(c, at), t.float, bias and bias:detach())
+			s.y[#s.y + 1] = Columns.product(take(c, at), t.float, bias and bias:detach())
 		end, ...)
 	end)
 	for _, t in ipairs(list) do t.sample.y = tensor.cat(t.sample.y, {axis = -2}) end

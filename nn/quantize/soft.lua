@@ -4,8 +4,9 @@
 local _, internal = ...
 local like = internal.import 'quant/like'
 
-local LEAST = {float16 = 2 ^ -14, float32 = 1e-38} -- normal numbers
-local MOST = {float16 = 65504, float32 = 3e38}
+-- Smallest and largest normal numbers, by the bits of a dtype.
+local LEAST = {[16] = 2 ^ -14, [32] = 1e-38}
+local MOST = {[16] = 65504, [32] = 3e38}
 
 local Soft = {}
 Soft.__index = Soft
@@ -44,10 +45,10 @@ function Soft:values(v, scale, origin)
 end
 
 -- Whether scales can be moved: powers of two cannot.
-function Soft:moves() return LEAST[self.dtype] ~= nil end
+function Soft:moves() return LEAST[quant.dtype(self.dtype).bits] ~= nil end
 
 -- Scales as the format stores them; the gradient passes.
-function Soft:stored(s) return s:clamp {low = LEAST[self.dtype], high = MOST[self.dtype]}:to(self.dtype):to 'float32' end
+function Soft:stored(s) return s:clamp {low = LEAST[quant.dtype(self.dtype).bits], high = MOST[quant.dtype(self.dtype).bits]}:to(self.dtype):to 'float32' end
 
 -- Scale and origin when the ends of each range are times low and high, of the shape of the scales.
 function Soft:clipped(low, high)
@@ -61,7 +62,7 @@ function Soft:clipped(low, high)
 	end
 	local s = self:stored((most - least) / (hi - lo))
 	if self.kind == 'zero_point' then return s, lo - least / s end
-	return s, least:clamp {low = -MOST[self.dtype], high = MOST[self.dtype]}:to(self.dtype):to 'float32'
+	return s, least:clamp {low = -MOST[quant.dtype(self.dtype).bits], high = MOST[quant.dtype(self.dtype).bits]}:to(self.dtype):to 'float32'
 end
 
 ---------------------------------------------------------------- codes

@@ -23,7 +23,7 @@ local function run(t, o, block)
 	local other = #slow > 0 and optim.adam(slow, {lr = SLOW})
 	for step = 1, steps do
 		local columns, wanted = sample:draw(x, o.rows or ROWS)
-		local loss = sample:loss(Columns.product(t, columns, r:weight(), bias), wanted)
+		local loss = sample:loss(Columns.product(columns, r:weight(), bias), wanted)
 		local beta = Rectified.beta(step - 1, steps)
 		if beta then loss = loss + r:penalty(beta) * (o.penalty or PENALTY) end
 		loss:backward()
