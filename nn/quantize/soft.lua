@@ -33,7 +33,7 @@ function Soft.refuses(item, moved)
 	local _ <close> = internal.nograd()
 	local p = w:quantize(spec):qparams()
 	if p.values or p.scale:quantized() then return why(p.values and 'a fixed table of values' or 'scales that are not coded themselves') end
-	if moved and not LEAST[p.scale:dtype()] then return why 'scales that are no powers of two' end
+	if moved and not LEAST[quant.dtype(p.scale:dtype()).bits] then return why 'scales that are no powers of two' end
 end
 
 ---------------------------------------------------------------- values
