@@ -30,7 +30,7 @@ local function set_bias(child, bias)
 end
 
 local function shift(t)
-	local by = (t.wanted - outputs_of(t, module.real(t.q))):to 'float32'
+	local by = (t.wanted - outputs_of(t, t:real(t.q))):to 'float32'
 	t.old_bias = t.children[1].bias and t.children[1].bias:detach() or tensor.zeros {by:size(1), device = by:device()}
 	for _, child in ipairs(t.children) do set_bias(child, t.old_bias + by) end
 end

@@ -76,6 +76,17 @@ it('is saved, loaded, traced, decoded, exported', function()
 	end
 	print(tostring(quantize('dynamic', 'outliers')[2]):match '^[^)]*.')  --> Linear(32, 48, act=relu, 2 float columns)
 end)
+it('is kept with finished blocks, and joins other methods', function()
+	local file, all = os.tmpname() .. '.run', {}
+	for i = 1, 2 do
+		all[i] = m:quantize {mode = 'dynamic', method = 'outliers', data = data, file = file, log = false}
+	end
+	assert(all[1](x):error(all[2](x)).max == 0 and #all[1]:parameters() == #all[2]:parameters() and all[2][2].outliers:size(1) == 2)
+	for _, chain in ipairs {{'awq', 'outliers', 'biascorrect'}, {'outliers', {'autoround', steps = 5}}} do
+		local q = quantize('weight_only', chain, {weight = 'int4:32'})
+		assert(off(q) >= off(quantize('weight_only', nil, {weight = 'int4:32'})) - 0.5, chain[1])
+	end
+end)
 it('in a language model that generates', function()
 	local t = nn.Transformer {vocab = 20, d = 32, layers = 1, heads = 2, context = 12, norm = 'rmsnorm', act = 'swiglu'}
 	tensor.nograd(function() t[1].norm1.weight:narrow(1, 3, 1):mul_(20) end)
