@@ -283,6 +283,9 @@ local function ties_of(m)
 	return ties
 end
 
+local CUT = "its weight was that of '%s', which has another spec or stays float: now there are two; the same weight= for both keeps one"
+local APART = "its weight was that of '%s': each has codes of its own; shared='once' keeps one"
+
 -- Notes in the rows which weights are no longer shared, and how to keep them shared. Returns the bytes that rows count twice, now and
 -- in the float model.
 local function tell_ties(rows, ties)
@@ -299,8 +302,7 @@ local function tell_ties(rows, ties)
 				cut[#cut + 1] = ("'%s' and '%s'"):format(first.name, tie[i].name)
 				for at, other in pairs {[i] = first.name, [1] = tie[i].name} do
 					local row = by_name[tie[at].name]
-					row.why = ((row.why or '') ~= '' and row.why .. '; ' or '') .. ("its weight was that of '%s', which has another spec or stays float: now there are \z
-						two; the same weight= for both keeps one"):format(other)
+					row.why = ((row.why or '') ~= '' and row.why .. '; ' or '') .. (row.method and by_name[other].method and APART or CUT):format(other)
 				end
 			end
 		end
