@@ -39,8 +39,8 @@ function Columns.before(block, list)
 	end
 	block:watch(list, block.values, function(t, ...)
 		t:each_columns(function(c)
-			local s, rows = t.sample, c:size(-2)
-			local at = tensor.randint {math.ceil(s.share * rows), low = 1, high = rows, device = c:device()}
+			local s, n = t.sample, c:size(-2)
+			local at = tensor.randint {math.ceil(s.share * n), low = 1, high = n, device = c:device()}
 			s.at[#s.at + 1] = at
 			local bias = not t.op and t.children[1].bias -- an op adds its own behind the sums
 			s.y[#s.y + 1] = Columns.product(take(c, at), t.float, bias and bias:detach())

@@ -18,7 +18,7 @@ function Soft.of(weight, spec)
 	local s = {weight = weight, plain = like.spec(spec, {axis = spec.axis, block = spec.block}), dtype = p.scale:dtype(), scale = p.scale:to 'float32'}
 	s.kind = spec.shift and 'minimum' or spec.offset and 'zero_point' or nil
 	s.origin = s.kind and p[s.kind]:to 'float32'
-	s.lo, s.hi = p.min, p.max
+	s.lo, s.hi, s.bits = p.min, p.max, quant.dtype(s.dtype).bits
 	return setmetatable(s, Soft)
 end
 
