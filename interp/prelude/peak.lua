@@ -9,7 +9,7 @@ local function back(self)
 	self.before = nil
 end
 meta.__close, meta.__gc = back, back
-meta.__index = {bytes = function(self) return tensor.memory().peak - self.start end}
+meta.__index = {bytes = function(self) return math.max(0, tensor.memory().peak - self.start) end}
 
 -- A value for `local peak <close>`: peak.start, peak:bytes(). `start` is what counts as in use (default: what is).
 return function(start)
