@@ -115,14 +115,8 @@ function tools.own_texts(m, seed, n)
 	local key = seed * 1000 + n
 	if tools.kept[key] then return tools.kept[key] end
 	local begin = data.tokenizer(tools.need 'weights/tok512.bin'):encode('', {bos = true})
-	local list = {}
-	for i = 1, n do
-		tensor.seed(1000 * seed + i)
-		local t = m:generate(begin, {steps = 256, temperature = 1})
-		list[i] = {t:narrow(1, 1, t:nelem() - 1):unsqueeze(1)}
-	end
-	tools.kept[key] = list
-	return list
+	tools.kept[key] = data.self(m, {texts = n, steps = 256, begin = begin, seed = 1000 * seed + 1})
+	return tools.kept[key]
 end
 
 function tools.perplexity(q, texts) return q:evaluate(texts, {metric = 'perplexity', log = false}).perplexity end

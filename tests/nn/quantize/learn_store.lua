@@ -99,6 +99,25 @@ it('goes on after an error, with the numbers of chance', function()
 	assert(not good and why:find('quantize: file: ', 1, true), why)
 	assert(same(whole, (quantize {file = folder .. '/b.q'})))
 end)
+it('goes on with methods that change the whole model, and those of gradients', function()
+	local t = nn.Transformer {vocab = 20, d = 16, layers = 2, heads = 2, context = 12}
+	local ids = {{tensor.randint {4, 12, low = 1, high = 20}}}
+	local function run(method, file)
+		tensor.seed(11)
+		return (t:quantize {mode = 'weight_only', weight = 'int4:8', method = method, data = ids, log = false, file = file})
+	end
+	for i, method in ipairs {{'rotate', {'gptq', act = true}}, {'brecq', steps = 10}, {'awq', {'autoround', steps = 5}}} do
+		local file, count, before = ('%s/t%d.q'):format(folder, i), 0, disk.write
+		disk.write = function(...)
+			count = count + 1
+			if count == 3 then error 'stop' end
+			return before(...)
+		end
+		assert(not pcall(run, method, file))
+		disk.write = before
+		assert(same(run(method), run(method, file)))
+	end
+end)
 it('refuses what it does not belong to', function()
 	local function refused(text, o)
 		local good, message = pcall(quantize, o)
