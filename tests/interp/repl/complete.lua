@@ -155,7 +155,7 @@ describe('specs as tables', function()
 			"m:quantize{rules={{'linear.*', weight={"} do
 			check(text, FIELDS, '')
 		end
-		check('quant.search(m, {choices={{', (FIELDS:gsub(' momentum=', ' method= momentum=')), '')
+		check('quant.search(m, {choices={{', (FIELDS:gsub(' minimum=', ' method= minimum=')), '')
 		has("quant.search(m, {choices={{'int4/1', method='", 'gptq mse')
 		local _, _, got = matches 'quant.spec{sch'
 		assert(got.matches[1].text == 'scheme=' and got.matches[1].doc:find 'codes stand', got.matches[1].doc)
