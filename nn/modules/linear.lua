@@ -48,7 +48,7 @@ print(m(tensor.ones(4, 3)):size())  --> 4 2]],
 	end,
 	-- Columns of the weight that stay float beside codes of the others (LLM.int8, arXiv 2208.07339): at has their numbers (from 1), floats is (outputs,
 	-- columns). Inputs of these columns are 0 for the codes.
-	buffers = {outliers = true, kept = true, floats = true},
+	apart = {outliers = true, kept = true, floats = true},
 	set_apart = function(self, at, floats)
 		local row = {device = 'cpu'}
 		for i = 1, self.weight:size(2) do row[i] = 1 end

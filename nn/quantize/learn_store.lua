@@ -210,7 +210,7 @@ local function restore_model(s, all)
 			local field = name:sub(1, #prefix) == prefix and name:sub(#prefix + 1) or ''
 			if field ~= '' and not field:find('.', 1, true) then
 				local value = all[name]:to(device):clone()
-				local buffers = module.class_of(inner).buffers or {}
+				local buffers = module.class_of(inner).apart or {}
 				if rawget(inner, field) then
 					module.set_tensor(inner, field, value)
 				else
