@@ -40,7 +40,7 @@ it('keeps integers beside masks and lengths', function()
 		assert(r:where {op='attention'}.mode == 'static')
 		quant.log 'reset'
 		local y = q:run(v, {check=true})
-		assert(#quant.log():where {path='fallback'} == 0 and quant.log():where {op='attention'}.path == 'integer')
+		assert(#quant.log():where {path='fallback'} == 0 and quant.log():where {op='attention'}.path == (v:device() == 'cpu' and 'integer' or 'host')) -- devices have no kernel for it
 		assert(y:error(own(v)).sqnr > 25)
 	end
 	local both = nn.module(function(self, t, n) return self.a(t, {lengths=n}) end, {a=a})

@@ -2,7 +2,7 @@
 -- method='adaround': better than rounding in the outputs of each layer, the same twice; learned scales and biases; where it does not apply.
 tensor.seed(7)
 local m = nn.Sequential {nn.Linear(24, 32), nn.ReLU(), nn.Linear(32, 8, {bias = false})}
-local x = tensor.randn(200, 6):matmul(tensor.randn(6, 24)) + tensor.randn(200, 24) * 0.1
+local x = (tensor.randn(200, 6):to 'float64':matmul(tensor.randn(6, 24):to 'float64') + tensor.randn(200, 24) * 0.1):to 'float32' -- the same bits at each level of kernels
 local data = {{x:narrow(1, 1, 50)}, {x:narrow(1, 51, 150)}}
 local function quantize(model, spec, method, given)
 	tensor.seed(9)
