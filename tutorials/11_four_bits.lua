@@ -28,15 +28,16 @@ folder = debug.getinfo(1, 'S').source:match '^@(.*/)' or 'tutorials/'
 -- %%
 function photographs()
 	local weights, images = data.find 'weights/resnet8-cifar10-mlperf-tiny.safetensors', data.find 'cifar10/data_batch_5.bin.xz'
-	if quick or not weights or not images or not data.find 'cifar10/test_batch_first1000.bin.xz' then return end
+	if not weights or not images or not data.find 'cifar10/test_batch_first1000.bin.xz' then return end
+	print 'input: real (ResNet8)'
 	local m, names = dofile(folder .. 'models/resnet8.lua')
 	local as_bytes = {mean = {0, 0, 0}, std = {1 / 255, 1 / 255, 1 / 255}}
-	return m:load(weights, {rename = names}):eval():fuse(), data.loader(data.cifar10 {split = 'validation', limit = 256}, {batch = 64, normalize = as_bytes}),
-		data.loader(data.cifar10 {split = 'test', limit = 1000}, {batch = 250, normalize = as_bytes})
+	return m:load(weights, {rename = names}):eval():fuse(), data.loader(data.cifar10 {split = 'validation', limit = quick and 32 or 256}, {batch = quick and 16 or 64, normalize = as_bytes}),
+		data.loader(data.cifar10 {split = 'test', limit = quick and 100 or 1000}, {batch = quick and 50 or 250, normalize = as_bytes})
 end
 
 function digits()
-	print 'input: procedural (digits)'
+	print 'input: procedural digits, because the weights of ResNet8 or photographs are not there'
 	local normal = {mean = {0.13}, std = {0.31}}
 	local function some(n, seed, batch) return data.loader(data.synth {kind = 'digits', n = n, seed = seed}, {batch = batch, normalize = normal}) end
 	local m = nn.Sequential {nn.Conv2d(1, 8, 3, {pad = 1, stride = 2}), nn.ReLU(), nn.Conv2d(8, 16, 3, {pad = 1, stride = 2}), nn.ReLU(), nn.Flatten(),
@@ -97,6 +98,7 @@ print(q:evaluate(test, {metric = metric, loss = loss, log = false}))
 
 -- %%
 tried = {'rtn', 'mse', 'gptq', 'biascorrect', {'mse', 'gptq'}, {{'gptq', range = 'mse', act = true}, 'biascorrect'}}
+if quick then tried = {'rtn', 'gptq', 'biascorrect'} end
 ranking = quant.methods(m, tried, {mode = 'weight_only', weight = spec, data = calibration, test = test, metric = metric, loss = loss, log = false})
 print(ranking)
 
