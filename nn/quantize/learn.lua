@@ -72,7 +72,7 @@ local function codes_link(t) return method.of_phase(t.chain, 'codes')[1] end
 -- What the chain of a target decides before its codes.
 local function prepare(t, block)
 	for _, one in ipairs(method.of_phase(t.chain, 'ranges')) do one.method.run(t, one.options, block) end
-	for _, one in ipairs(method.of_phase(t.chain, 'block')) do
+	for _, one in ipairs(block and block.without and {} or method.of_phase(t.chain, 'block')) do
 		if one.method.each then one.method.each(t, one.options, block) end
 	end
 end
@@ -129,17 +129,25 @@ local function with(block, link)
 	return list
 end
 
--- Takes the rounded weights, which were better.
-local function give_up(block, why)
+-- The block as it was before any method.
+local function reset(block, why)
 	for _, f in ipairs(block.folds) do f:undo() end
 	block.folds = {}
 	for _, t in ipairs(block.targets) do
 		t:restore()
 		t:unbias()
+		t:put(t.float)
+		t:say(why)
+	end
+end
+
+-- Takes the rounded weights, which were better.
+local function give_up(block, why)
+	reset(block, why)
+	for _, t in ipairs(block.targets) do
 		t.q = t.plain
 		t:put(t.q)
 		t.row.noise, t.row.error = t.row.plain, t.row.rtn
-		t:say(why)
 	end
 end
 
@@ -211,6 +219,22 @@ local function leave(block)
 	return rounded or noise, signal, list
 end
 
+-- Codes and biases of all weights.
+local function decide_all(block, codes, biases)
+	local run = block.run
+	for _, stage in ipairs(block.stages) do
+		local part = members(stage)
+		if #part > 0 then
+			run_stage(block, part)
+			run.bar:update(block.number, function() return part[1].name end)
+		end
+	end
+	for _, link in ipairs(codes) do
+		if link.method.run_block then run_together(block, link) end
+	end
+	for _, link in ipairs(biases) do link.method.run(block, link.options, run) end
+end
+
 local function run_block(run, b, plan)
 	local started, block = clock(), Block.new(run, b, plan)
 	local across, codes, biases, judged = links_of(block, 'block'), links_of(block, 'codes'), links_of(block, 'biases'), false
@@ -227,18 +251,15 @@ local function run_block(run, b, plan)
 	for _, link in ipairs(across) do block.rounds = block.rounds or link.method.rounds_inputs end
 	local rounded = round(block)
 	for _, link in ipairs(across) do link.method.run(block, link.options, run, with(block, link)) end
-	for _, stage in ipairs(block.stages) do
-		local part = members(stage)
-		if #part > 0 then
-			run_stage(block, part)
-			run.bar:update(b, function() return part[1].name end)
-		end
+	decide_all(block, codes, biases)
+	local worse = (#across > 0 or judged) and block:noise() > rounded
+	if worse and #across > 0 then
+		reset(block, 'the block was worse than with rounding: without what changes it as a whole')
+		block.without = true
+		decide_all(block, codes, biases)
+		worse = block:noise() > rounded
 	end
-	for _, link in ipairs(codes) do
-		if link.method.run_block then run_together(block, link) end
-	end
-	for _, link in ipairs(biases) do link.method.run(block, link.options, run) end
-	if (#across > 0 or judged) and block:noise() > rounded then give_up(block, 'the block was worse than with rounding: rounded') end
+	if worse then give_up(block, 'the block was worse than with rounding: rounded') end
 	local noise, signal, quantized = leave(block)
 	for _, t in ipairs(block.targets) do t:keep() end
 	for _, f in ipairs(block.folds) do f:keep(run.by_path[f.path]) end
@@ -330,7 +351,6 @@ function learn.run(m, plan, names, o)
 	local _ <close> = internal.ordered()
 	if o.data == nil then
 		if needs then fail("quantize: method: wanted data= for '%s', got none", method.text(method.chain(o.method or 'rtn'))) end
-		if o.file then fail 'quantize: file: wanted data= with it, whose blocks it keeps, got none' end
 		local moved = change.run(m, plan, names)
 		alone(plan)
 		return {moved = moved}

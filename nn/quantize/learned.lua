@@ -97,17 +97,26 @@ end
 
 ---------------------------------------------------------------- the codes
 
+local READ = {'batches', 'sequential', 'file', 'memory'} -- what is done with data=
+
+-- Refuses options that would do nothing.
+local function check_options(options, asked)
+	module.check_words('quantize', {shared = {'apart', 'once'}}, options)
+	for _, name in ipairs {'data', 'shared', table.unpack(READ)} do
+		if options[name] ~= nil and not asked then fail('quantize: %s: wanted method= with it, got none', name) end
+	end
+	for _, name in ipairs(READ) do
+		if options[name] ~= nil and options.data == nil then fail('quantize: %s: wanted data= with it, got none', name) end
+	end
+end
+
 -- The codes that methods give: {codes = {name -> {field -> codes}}, rows = {name -> row}}; nil: no method is asked for. trained: of the
 -- mode of the call.
 function learned.run(new, names, by_name, chosen_of, options, fields_of, trained)
 	local asked = options.method ~= nil
 	for _, name in ipairs(names) do asked = asked or chosen_of[name].method ~= nil end
-	if not asked then
-		for _, name in ipairs {'data', 'file', 'memory'} do
-			if options[name] ~= nil then fail('quantize: %s: wanted method= with it, got none', name) end
-		end
-		return
-	end
+	check_options(options, asked)
+	if not asked then return end
 	if trained then fail("quantize: method: wanted a mode without training, got '%s'", trained) end
 	local plan = plan_of(names, by_name, chosen_of, options, fields_of)
 	local made = given_of(names, chosen_of)

@@ -50,3 +50,16 @@ it('draws its errors beside those of rounding', function()
 	print(other[1].error)  --> inf
 	other:plot()
 end)
+it('refuses options that would do nothing', function()
+	local m = nn.Sequential {nn.Linear(8, 8)}
+	local function refused(text, o)
+		o.mode, o.weight = 'weight_only', 'int4:8'
+		local good, message = pcall(m.quantize, m, o)
+		assert(not good and message:find(text, 1, true), message)
+	end
+	refused('quantize: batches: wanted method= with it, got none', {batches = 3})
+	refused('quantize: shared: wanted method= with it, got none', {shared = 'once'})
+	refused("quantize: shared: wanted apart or once, got 'one'", {method = 'rtn', shared = 'one'})
+	refused('quantize: sequential: wanted data= with it, got none', {method = 'mse', sequential = false})
+	refused('quantize: memory: wanted data= with it, got none', {method = 'mse', memory = 1 << 20})
+end)
