@@ -7,6 +7,22 @@
 
 #include "tensor/op.h"
 
+/* Options that they share. */
+#define QL_CACHE_ATTRS \
+	{"rope", QL_ATTR_STRING, 0, "pairs half", \
+		"rotary positions of q and k, in the style of nn.rope (default: none)"}, \
+		{"base", QL_ATTR_FLOAT, 0, NULL, "of the rotary positions (default 10000)"}, \
+		{"dims", QL_ATTR_INT, 0, NULL, "only the first numbers of a head are turned (default: all)"}, \
+		{"scale", QL_ATTR_FLOAT, 0, NULL, "factor of the scores (default 1 / sqrt(d))"}, \
+		{"window", QL_ATTR_INT, 0, NULL, \
+			"a query sees only positions less than this far away (default: all)"}, \
+		{"softcap", QL_ATTR_FLOAT, 0, NULL, "scores become softcap * tanh(score / softcap)"}, \
+		{"cos", QL_ATTR_TENSOR, QL_OPERAND, "float", \
+			"cosines (positions, dims / 2) of all positions, instead of base"}, \
+	{ \
+		"sin", QL_ATTR_TENSOR, QL_OPERAND, "float", "sines, of the same shape" \
+	}
+
 struct ql_attention_sizes {
 	int64_t batches, queries, heads, shared, d, room;
 	int tables; /* the operand of cosines, if there is one; that of sines follows, that of the starts is before it */

@@ -298,15 +298,7 @@ static uint32_t writes(const struct ql_call *call)
 
 static const struct ql_attr attrs[] = {
 	{"heads", QL_ATTR_INT, 0, NULL, "heads of q (default 1)"},
-	{"rope", QL_ATTR_STRING, 0, "pairs half",
-		"rotary positions of q and k, in the style of nn.rope (default: none)"},
-	{"base", QL_ATTR_FLOAT, 0, NULL, "of the rotary positions (default 10000)"},
-	{"dims", QL_ATTR_INT, 0, NULL, "only the first numbers of a head are turned (default: all)"},
-	{"scale", QL_ATTR_FLOAT, 0, NULL, "factor of the scores (default 1 / sqrt(d))"},
-	{"window", QL_ATTR_INT, 0, NULL, "a query sees only positions less than this far away (default: all)"},
-	{"softcap", QL_ATTR_FLOAT, 0, NULL, "scores become softcap * tanh(score / softcap)"},
-	{"cos", QL_ATTR_TENSOR, QL_OPERAND, "float", "cosines (positions, dims / 2) of all positions, instead of base"},
-	{"sin", QL_ATTR_TENSOR, QL_OPERAND, "float", "sines, of the same shape"},
+	QL_CACHE_ATTRS,
 	{"kspec", QL_ATTR_SPEC, QL_NOT_RESULT, NULL, "of codes in the cache of keys, in blocks along the last axis"},
 	{"vspec", QL_ATTR_SPEC, QL_NOT_RESULT, NULL, "of codes in that of values"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
